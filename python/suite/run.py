@@ -26,15 +26,17 @@ RELEASE = "zae-limiter==0.9.1"
 ARCHIVE = "zae_limiter-0.9.1.tar.gz"
 SHA256 = "229b588f94bc90faedbf0c968ad6f017a3e34b5a694bfd36d222e11e53652f3b"
 HERE = Path(__file__).resolve().parent
+# The venvs have no pip of their own: scripts/venv fills all of them with this one.
+PIP = HERE.parents[1] / ".venv/pip/bin/pip"
 
 
-def source(python: str, folder: Path) -> Path:
+def source(folder: Path) -> Path:
     """The source distribution, unpacked."""
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / ARCHIVE
     if not archive.exists():
-        command = ["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", "zae-limiter", "--dest", str(folder), RELEASE]
-        subprocess.run([python, *command], check=True)
+        command = ["download", "--quiet", "--no-deps", "--no-binary", "zae-limiter", "--dest", str(folder), RELEASE]
+        subprocess.run([PIP, *command], check=True)
     if hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
         sys.exit(f"{archive} is not the release: its SHA-256 differs")
     with tarfile.open(archive) as members:
@@ -44,7 +46,7 @@ def source(python: str, folder: Path) -> Path:
 
 def run(python: str, package: str, folder: Path, arguments: list[str]) -> dict[str, tuple[str, str]]:
     """The outcome of each test, and why."""
-    suite, results = source(python, folder), folder / "results.json"
+    suite, results = source(folder), folder / "results.json"
     settings = folder / "pytest.ini"
     settings.write_text("[pytest]\nasyncio_mode = auto\npythonpath = .\n")
     results.unlink(missing_ok=True)
