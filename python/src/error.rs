@@ -71,6 +71,9 @@ impl From<Error> for Failure {
                 "no_limits",
                 json!({ "entity_id": entity.as_str(), "resource": resource.as_str() }),
             ),
+            Error::NotFound(NotFound::Prices { resource }) => {
+                ("no_prices", json!({ "resource": resource.as_str() }))
+            }
             Error::NotFound(NotFound::Table { table, .. }) => ("table_missing", json!({ "table": table })),
             Error::Internal(Internal::IncompatibleSchema {
                 schema,

@@ -12,6 +12,7 @@ use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use crate::abandoned::Work;
 use crate::call::{Call, Reply};
 use crate::error::Failure;
+use crate::money;
 use crate::process::{self, Owned};
 use crate::records;
 
@@ -80,6 +81,21 @@ impl Lease {
         Ok(())
     }
 
+    /// Corrects what was used of the limits that count tokens and money. `usage` is JSON. Written by the commit.
+    fn adjust_to_usage(&self, py: Python<'_>, usage: &str) -> PyResult<()> {
+        let mut lease = self.get()?;
+        let adjusted =
+            money::read_usage(usage).and_then(|usage| Ok(lease.adjust_to_usage(&usage).map(drop)?));
+        adjusted.map_err(|failure| failure.into_exception(py))
+    }
+
+    /// Whether it was neither committed nor rolled back.
+    fn is_active(&self) -> PyResult<bool> {
+        // Locked while it consumes more, and therefore active.
+        let active = self.lease.get()?.try_lock().map_or(true, |lease| lease.is_some());
+        Ok(active)
+    }
+
     /// Takes more of all these limits, or of none.
     fn consume(&self, amounts: BTreeMap<String, u64>) -> PyResult<Call> {
         let lease = self.lease.get()?.clone();
@@ -104,6 +120,14 @@ impl Lease {
     fn commit(&self, py: Python<'_>) -> PyResult<Call> {
         let lease = self.take()?;
         finish(py, lease.commit())
+    }
+
+    /// Corrects tokens and money to what was used, and keeps them. `usage` is JSON. Without prices it keeps what was taken,
+    /// which is an error. Started now: cancelling the call does not stop it.
+    fn commit_usage(&self, py: Python<'_>, usage: &str) -> PyResult<Call> {
+        let usage = money::read_usage(usage).map_err(|failure| failure.into_exception(py))?;
+        let lease = self.take()?;
+        finish(py, async move { lease.commit_usage(&usage).await })
     }
 
     /// Gives everything back. Started now: cancelling the call does not stop it.

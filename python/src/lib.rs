@@ -8,6 +8,7 @@ mod call;
 mod error;
 mod lease;
 mod limiter;
+mod money;
 mod process;
 mod records;
 mod repository;
@@ -23,6 +24,8 @@ mod _core {
     use crate::lease::Lease;
     #[pymodule_export]
     use crate::limiter::RateLimiter;
+    #[pymodule_export]
+    use crate::money::{amounts, check_prices, cost, dollars, expected_output, micro_dollars};
     #[pymodule_export]
     use crate::process::stop_runtime;
     #[pymodule_export]

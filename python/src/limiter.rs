@@ -11,6 +11,7 @@ use zae_limiter::{Acquire, Limit, OnUnavailable};
 use crate::abandoned::Abandoned;
 use crate::call::{Call, Reply};
 use crate::error::Failure;
+use crate::money;
 use crate::process::Owned;
 use crate::records;
 use crate::settings;
@@ -35,8 +36,9 @@ impl RateLimiter {
 /// One call as Python states it.
 #[pymethods]
 impl RateLimiter {
-    /// Takes tokens. `limits` is JSON; `on_unavailable` is `allow` or `block`; `wait` is in seconds.
-    #[pyo3(signature = (entity_id, resource, consume, limits=None, on_unavailable=None, wait=None))]
+    /// Takes tokens. `limits` and `estimate` are JSON; `on_unavailable` is `allow` or `block`; `wait` is in seconds.
+    #[pyo3(signature = (entity_id, resource, consume, limits=None, on_unavailable=None, wait=None, estimate=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are arguments of Python's acquire")]
     fn acquire(
         &self,
         entity_id: &str,
@@ -45,12 +47,16 @@ impl RateLimiter {
         limits: Option<String>,
         on_unavailable: Option<String>,
         wait: Option<f64>,
+        estimate: Option<String>,
     ) -> PyResult<Call> {
         let acquire = self.limiter.get()?.acquire(entity_id, resource);
         Ok(Call::acquire(self.abandoned.clone(), async move {
             let mut acquire = with_limits(acquire, limits.as_deref())?;
             for (limit, tokens) in consume {
                 acquire = acquire.consume(limit, tokens);
+            }
+            if let Some(estimate) = estimate {
+                acquire = acquire.consume_estimate(&money::read_estimate(&estimate)?);
             }
             match on_unavailable.as_deref() {
                 None => {}

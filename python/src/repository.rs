@@ -14,6 +14,7 @@ use zae_limiter::{
 
 use crate::call::{Call, Reply};
 use crate::error::Failure;
+use crate::money;
 use crate::process::{self, Owned};
 use crate::records;
 use crate::settings::{self, Settings};
@@ -212,6 +213,51 @@ impl Repository {
             let level = level(entity_id, resource)?;
             let existed = repository?.delete_config(&level).await?;
             Ok::<_, Failure>(Reply::Data(Value::Bool(existed)))
+        }))
+    }
+
+    /// The prices stored for a resource, or for the system; null if there are none.
+    fn get_prices(&self, resource: Option<String>) -> PyResult<Call> {
+        let repository = self.get()?;
+        Ok(Call::new(async move {
+            let config = repository.get_config(&level(None, resource)?).await?;
+            Ok::<_, Failure>(Reply::Data(json!(config.and_then(|config| config.prices))))
+        }))
+    }
+
+    /// Stores the prices of a resource, or of the system. `prices` is JSON.
+    #[pyo3(signature = (resource, prices, principal=None))]
+    fn set_prices(
+        &self,
+        resource: Option<String>,
+        prices: String,
+        principal: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let level = level(None, resource)?;
+            let change = ConfigChange::new().prices(money::read_prices(&prices)?);
+            repository?.set_config(&level, change).await?;
+            Ok::<_, Failure>(Reply::Data(Value::Null))
+        }))
+    }
+
+    /// Deletes the prices of a resource, and replies whether it had any.
+    #[pyo3(signature = (resource, principal=None))]
+    fn delete_prices(&self, resource: String, principal: Option<String>) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let existed = repository?.delete_prices(resource).await?;
+            Ok::<_, Failure>(Reply::Data(Value::Bool(existed)))
+        }))
+    }
+
+    /// The prices that apply to a resource: its own, else the system's; null if there are none.
+    fn resolve_prices(&self, resource: String) -> PyResult<Call> {
+        let repository = self.get()?;
+        Ok(Call::new(async move {
+            let prices = repository.resolve_prices(resource).await?;
+            Ok::<_, Failure>(Reply::Data(json!(prices)))
         }))
     }
 

@@ -22,6 +22,7 @@ from .exceptions import (
     InfrastructureNotFoundError,
     InvalidIdentifierError,
     InvalidNameError,
+    PricesNotFoundError,
     RateLimitError,
     RateLimiterUnavailable,
     RateLimitExceeded,
@@ -56,6 +57,7 @@ from .models import (
     UsageSnapshot,
     UsageSummary,
 )
+from .money import Estimate, Prices, Usage, dollars, micro_dollars
 from .repository import Repository
 from .sync_lease import SyncLease
 from .sync_limiter import SyncRateLimiter
@@ -74,6 +76,7 @@ __all__ = [
     "EntityError",
     "EntityExistsError",
     "EntityNotFoundError",
+    "Estimate",
     "IncompatibleSchemaError",
     "InfrastructureError",
     "InfrastructureNotFoundError",
@@ -85,6 +88,8 @@ __all__ = [
     "LimitStatus",
     "LimiterInfo",
     "OnUnavailable",
+    "Prices",
+    "PricesNotFoundError",
     "Quota",
     "RateLimitError",
     "RateLimitExceeded",
@@ -99,6 +104,7 @@ __all__ = [
     "SyncLease",
     "SyncRateLimiter",
     "SyncRepository",
+    "Usage",
     "UsageSnapshot",
     "UsageSummary",
     "ValidationError",
@@ -106,4 +112,6 @@ __all__ = [
     "VersionMismatchError",
     "ZAELimiterError",
     "__version__",
+    "dollars",
+    "micro_dollars",
 ]

@@ -32,6 +32,8 @@ def make(kind: str, details: dict[str, Any]) -> Exception:
             return errors.EntityError(message)
         case "no_limits":
             return _no_limits(details["entity_id"], details["resource"])
+        case "no_prices":
+            return errors.PricesNotFoundError(details["resource"])
         case "table_missing":
             return errors.InfrastructureNotFoundError(details["table"])
         case "incompatible_schema":

@@ -117,6 +117,14 @@ class RateLimiterUnavailable(InfrastructureError):
         super().__init__(f"{message} [{context}]" if context else message)
 
 
+class PricesNotFoundError(RateLimitError):
+    """Neither the resource nor the system has prices."""
+
+    def __init__(self, resource: str) -> None:
+        self.resource = resource
+        super().__init__(f"No prices for resource '{resource}', and none for the system. Set some, or count without money.")
+
+
 class EntityNotFoundError(EntityError):
     """There is no such entity."""
 

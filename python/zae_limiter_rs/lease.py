@@ -12,6 +12,7 @@ from ._calls import run
 from ._errors import status
 from .exceptions import InfrastructureError, RateLimiterUnavailable, ValidationError
 from .models import LimitStatus
+from .money import Estimate, Usage
 
 if TYPE_CHECKING:
     from .limiter import RateLimiter
@@ -52,6 +53,18 @@ class Lease:
             if amount:
                 self._core.adjust(name, amount)
 
+    async def adjust_to_usage(self, usage: Usage) -> None:
+        """Corrects tokens and money to what was used, by the prices that the resource had when the lease was taken. It may be called
+        with each part of a stream and the usage up to then."""
+        self._core.adjust_to_usage(usage._dump())
+
+    async def commit_usage(self, usage: Usage) -> None:
+        """Corrects tokens and money to what was used, and ends the lease. Leaving the block then does nothing.
+
+        Without prices it keeps what was taken and raises ``PricesNotFoundError``.
+        """
+        await commit(self._core.commit_usage(usage._dump()))
+
     async def release(self, **amounts: int) -> None:
         """Gives tokens back."""
         await self.adjust(**{name: -amount for name, amount in amounts.items()})
@@ -70,6 +83,7 @@ class Acquire:
         limits: str | None,
         on_unavailable: str | None,
         wait: float | None,
+        estimate: Estimate | None,
     ) -> None:
         self._limiter = limiter
         self._entity_id = entity_id
@@ -78,6 +92,7 @@ class Acquire:
         self._limits = limits
         self._on_unavailable = on_unavailable
         self._wait = wait
+        self._estimate = None if estimate is None else estimate._dump()
         self._lease: tuple[int, _core.Lease] | None = None
 
     async def __aenter__(self) -> Lease:
@@ -86,7 +101,13 @@ class Acquire:
         try:
             lease: _core.Lease = await run(
                 limiter.acquire(
-                    self._entity_id, self._resource, consume, self._limits, self._on_unavailable, self._wait
+                    self._entity_id,
+                    self._resource,
+                    consume,
+                    self._limits,
+                    self._on_unavailable,
+                    self._wait,
+                    self._estimate,
                 )
             )
         except RateLimiterUnavailable as error:
@@ -103,7 +124,7 @@ class Acquire:
     def _keep(self) -> None:
         """Keeps the tokens, where nobody can wait for what is to be written."""
         held, self._lease = self._lease, None
-        if held is not None and held[0] == os.getpid():
+        if held is not None and held[0] == os.getpid() and held[1].is_active():
             held[1].commit()
 
     async def __aexit__(
@@ -114,12 +135,11 @@ class Acquire:
             # The tokens are those of the process that took them: a child that was forked inside leaves them alone.
             return
         lease = held[1]
+        if not lease.is_active():
+            # The body has committed it.
+            return
         if kind is None:
-            try:
-                await run(lease.commit())
-            except InfrastructureError as failure:
-                # The body is done and paid for. What is not written yet goes on in the background.
-                _LOG.warning("an adjustment was not written: %s", failure)
+            await commit(lease.commit())
             return
         try:
             rollback = lease.rollback()
@@ -129,6 +149,14 @@ class Acquire:
         except Exception as failure:
             # The exception of the body is the one that matters.
             _LOG.warning("tokens were not given back: %s", failure)
+
+
+async def commit(call: _core.Call) -> None:
+    """Ends a lease whose call is done and paid for. What is not written yet goes on in the background."""
+    try:
+        await run(call)
+    except InfrastructureError as failure:
+        _LOG.warning("an adjustment was not written: %s", failure)
 
 
 def checked_amounts(amounts: dict[str, int]) -> dict[str, int]:

@@ -31,6 +31,7 @@ from .models import (
     UsageSnapshot,
     UsageSummary,
 )
+from .money import Estimate, Prices
 from .repository import Repository
 
 # How many seconds a status waits for the table.
@@ -155,17 +156,19 @@ class RateLimiter:
         on_unavailable: OnUnavailable | None = None,
         *,
         wait: float | None = None,
+        estimate: Estimate | None = None,
     ) -> Acquire:
         """Takes tokens for the body of the ``with`` block, or raises ``RateLimitExceeded``.
 
-        ``wait`` waits up to this time, in seconds, instead of raising at once.
+        ``wait`` waits up to this time, in seconds, instead of raising at once. ``estimate`` takes what the call is expected to use, in
+        tokens and money, by the prices of the resource.
         """
         _warn_stored_limits(use_stored_limits)
         validate_identifier(entity_id, "entity_id")
         validate_resource(resource)
         policy = None if on_unavailable is None else on_unavailable.value
         given = None if limits is None else dump_limits(limits)
-        return Acquire(self, entity_id, resource, consume, given, policy, wait)
+        return Acquire(self, entity_id, resource, consume, given, policy, wait, estimate)
 
     async def available(
         self,
@@ -336,6 +339,22 @@ class RateLimiter:
     async def delete_system_defaults(self, principal: str | None = None) -> None:
         """Deletes the limits and the policy stored for the system."""
         await self._repository.delete_system_defaults(principal)
+
+    async def set_prices(self, resource: str | None, prices: Prices, principal: str | None = None) -> None:
+        """Stores the prices of a resource, or with ``None`` those of resources without their own. Limits stay as they are."""
+        await self._repository.set_prices(resource, prices, principal)
+
+    async def get_prices(self, resource: str | None) -> Prices | None:
+        """The prices stored for a resource, or with ``None`` for the system; ``None`` if there are none."""
+        return await self._repository.get_prices(resource)
+
+    async def delete_prices(self, resource: str, principal: str | None = None) -> bool:
+        """Deletes the prices of a resource. False if it had none."""
+        return await self._repository.delete_prices(resource, principal)
+
+    async def resolve_prices(self, resource: str) -> Prices | None:
+        """The prices that apply to a resource: its own, else those of the system."""
+        return await self._repository.resolve_prices(resource)
 
     async def get_resource_capacity(
         self, resource: str, limit_name: str, parents_only: bool = False

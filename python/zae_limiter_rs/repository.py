@@ -29,6 +29,7 @@ from .models import (
     UsageSnapshot,
     UsageSummary,
 )
+from .money import Prices
 
 
 class Repository:
@@ -312,6 +313,33 @@ class Repository:
     async def delete_system_defaults(self, principal: str | None = None) -> None:
         """Deletes the limits and the policy stored for the system."""
         await self._delete_config(None, None, principal)
+
+    # Prices.
+
+    async def set_prices(self, resource: str | None, prices: Prices, principal: str | None = None) -> None:
+        """Stores the prices of a resource, or with ``None`` those of resources without their own. Limits stay as they are."""
+        if resource is not None:
+            validate_resource(resource)
+        connected = await self._open()
+        await run(connected.set_prices(resource, prices._dump(), principal))
+        self._changed(connected)
+
+    async def get_prices(self, resource: str | None) -> Prices | None:
+        """The prices stored for a resource, or with ``None`` for the system; ``None`` if there are none."""
+        stored = await run((await self._open()).get_prices(resource))
+        return None if stored is None else Prices.from_dict(stored)
+
+    async def delete_prices(self, resource: str, principal: str | None = None) -> bool:
+        """Deletes the prices of a resource. False if it had none."""
+        connected = await self._open()
+        existed = bool(await run(connected.delete_prices(resource, principal)))
+        self._changed(connected)
+        return existed
+
+    async def resolve_prices(self, resource: str) -> Prices | None:
+        """The prices that apply to a resource: its own, else those of the system."""
+        stored = await run((await self._open()).resolve_prices(resource))
+        return None if stored is None else Prices.from_dict(stored)
 
     async def _set_config(
         self,

@@ -33,6 +33,7 @@ from .models import (
     UsageSnapshot,
     UsageSummary,
 )
+from .money import Estimate, Prices
 from .sync_repository import SyncRepository
 
 # How many seconds a status waits for the table.
@@ -157,17 +158,19 @@ class SyncRateLimiter:
         on_unavailable: OnUnavailable | None = None,
         *,
         wait: float | None = None,
+        estimate: Estimate | None = None,
     ) -> SyncAcquire:
         """Takes tokens for the body of the ``with`` block, or raises ``RateLimitExceeded``.
 
-        ``wait`` waits up to this time, in seconds, instead of raising at once.
+        ``wait`` waits up to this time, in seconds, instead of raising at once. ``estimate`` takes what the call is expected to use, in
+        tokens and money, by the prices of the resource.
         """
         _warn_stored_limits(use_stored_limits)
         validate_identifier(entity_id, "entity_id")
         validate_resource(resource)
         policy = None if on_unavailable is None else on_unavailable.value
         given = None if limits is None else dump_limits(limits)
-        return SyncAcquire(self, entity_id, resource, consume, given, policy, wait)
+        return SyncAcquire(self, entity_id, resource, consume, given, policy, wait, estimate)
 
     def available(
         self,
@@ -338,6 +341,22 @@ class SyncRateLimiter:
     def delete_system_defaults(self, principal: str | None = None) -> None:
         """Deletes the limits and the policy stored for the system."""
         self._repository.delete_system_defaults(principal)
+
+    def set_prices(self, resource: str | None, prices: Prices, principal: str | None = None) -> None:
+        """Stores the prices of a resource, or with ``None`` those of resources without their own. Limits stay as they are."""
+        self._repository.set_prices(resource, prices, principal)
+
+    def get_prices(self, resource: str | None) -> Prices | None:
+        """The prices stored for a resource, or with ``None`` for the system; ``None`` if there are none."""
+        return self._repository.get_prices(resource)
+
+    def delete_prices(self, resource: str, principal: str | None = None) -> bool:
+        """Deletes the prices of a resource. False if it had none."""
+        return self._repository.delete_prices(resource, principal)
+
+    def resolve_prices(self, resource: str) -> Prices | None:
+        """The prices that apply to a resource: its own, else those of the system."""
+        return self._repository.resolve_prices(resource)
 
     def get_resource_capacity(
         self, resource: str, limit_name: str, parents_only: bool = False
