@@ -8,10 +8,10 @@ from typing import Any
 
 import openai
 import pytest
-from conftest import left, left_now
+from conftest import LIMITS, left, left_now
 from model_server import BREAK, FAIL, INPUT, OUTPUT
 from pydantic import BaseModel
-from zae_limiter_rs import RateLimitExceeded
+from zae_limiter_rs import Limit, Prices, RateLimiter, RateLimitExceeded, Repository
 from zae_limiter_rs.adapters import ModelLimits, Usage
 from zae_limiter_rs.adapters.openai import limit_openai
 
@@ -162,6 +162,31 @@ def test_the_same_without_asyncio(sync_client: openai.OpenAI, sync_limits: Model
     with pytest.raises(openai.BadRequestError):
         sync_client.chat.completions.create(model="small", messages=failing(FAIL))
     assert left_now(sync_limits) == (7, 9_900 - 2 * USED)
+
+
+async def test_tokens_and_money_are_counted_by_the_stored_prices(model_url: str) -> None:
+    usd = Limit.quota("usd", 1_000_000, "1d from first use")
+    async with RateLimiter(repository=Repository.embedded(), default_limits=[*LIMITS, usd]) as limiter:
+        await limiter.set_prices("small", Prices(input="$2", output="$8", default_output=600, per_call="$0.01"))
+        limits = ModelLimits(limiter=limiter, entity="user-1", stored_prices=True)
+        client = limit_openai(openai.AsyncOpenAI(base_url=f"{model_url}/v1", api_key="key", max_retries=0), limits)
+
+        async def spent() -> tuple[int, int, int]:
+            await limiter.settled()
+            left = await limiter.available("user-1", "small")
+            return 10 - left["rpm"], 10_000 - left["tpm"], 1_000_000 - left["usd"]
+
+        await client.chat.completions.create(model="small", messages=PROMPT)
+        used = (1, USED, INPUT * 2 + OUTPUT * 8 + 10_000)
+        assert await spent() == used
+        # A stream that is closed costs the estimate: its input, and the output that the prices expect.
+        stream = await client.chat.completions.create(model="small", messages=PROMPT, stream=True)
+        await anext(aiter(stream))
+        await stream.close()
+        assert await spent() == (used[0] + 1, used[1] + 10 + 600, used[2] + 10 * 2 + 600 * 8 + 10_000)
+        with pytest.raises(openai.BadRequestError):
+            await client.chat.completions.create(model="small", messages=failing(FAIL))
+        assert (await spent())[0] == 2
 
 
 async def test_a_limiter_of_the_other_kind_is_an_error(model_url: str, sync_limits: ModelLimits) -> None:

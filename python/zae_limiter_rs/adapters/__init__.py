@@ -4,6 +4,7 @@ Each call takes an estimate of its tokens before it is sent, and is corrected by
 packages is needed to import this one.
 """
 
-from .estimates import ModelLimits, Usage, requests_and_tokens, resource_name
+from ..money import Usage
+from .estimates import ModelLimits, requests, requests_and_tokens, resource_name
 
-__all__ = ["ModelLimits", "Usage", "requests_and_tokens", "resource_name"]
+__all__ = ["ModelLimits", "Usage", "requests", "requests_and_tokens", "resource_name"]

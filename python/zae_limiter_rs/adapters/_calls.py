@@ -5,25 +5,24 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ..exceptions import ZAELimiterError
+from ..exceptions import RateLimitExceeded, ZAELimiterError
 from ..lease import Acquire, Lease
 from ..limiter import RateLimiter
-from .estimates import ModelLimits, Usage
+from ..money import Usage
+from .decisions import Method, Read, Request, StreamUsage
 
 _LOG = logging.getLogger(__name__)
-_RAW_RESPONSE = "X-Stainless-Raw-Response"
 
 
 class HeldCall:
     """A call that was admitted on an estimate. It ends once, and its end never raises: the response is worth more."""
 
-    def __init__(self, limits: ModelLimits, estimate: Usage, acquire: Acquire, lease: Lease) -> None:
-        self._limits = limits
-        self._estimate = estimate
+    def __init__(self, request: Request, acquire: Acquire, lease: Lease) -> None:
+        self._request = request
         self._acquire: Acquire | None = acquire
         self._lease = lease
 
@@ -34,11 +33,15 @@ class HeldCall:
             return
         try:
             if usage is not None:
-                estimated, used = self._limits.cost(self._estimate), self._limits.cost(usage)
-                await self._lease.adjust(**{name: count - estimated.get(name, 0) for name, count in used.items()})
+                await self._correct(usage)
             await acquire.__aexit__(None, None, None)
         except ZAELimiterError as error:
             _LOG.warning("the usage of a call was not written: %s", error)
+
+    async def _correct(self, usage: Usage) -> None:
+        await self._lease.adjust(**self._request.correction(usage))
+        if self._request.estimate is not None:
+            await self._lease.adjust_to_usage(usage)
 
     async def give_back(self, error: BaseException) -> None:
         """Gives everything back: the call failed."""
@@ -53,38 +56,57 @@ class HeldCall:
             acquire._keep()
 
 
-async def admit(limits: ModelLimits, model: str, arguments: Mapping[str, Any], estimate: Usage) -> HeldCall:
-    """Takes the estimate of a call."""
-    limiter = limits.limiter
+def checked(limiter: object) -> RateLimiter:
+    """The limiter, if it is of the kind that the client needs."""
     if not isinstance(limiter, RateLimiter):
         raise TypeError(f"a client of this kind needs a RateLimiter, not a {type(limiter).__name__}")
-    acquire = limiter.acquire(
-        limits.entity_of(arguments),
-        limits.resource_of(model),
-        {name: count for name, count in limits.cost(estimate).items()},
+    return limiter
+
+
+async def admit(request: Request) -> HeldCall:
+    """Takes the estimate of a call."""
+    limits = request.limits
+    acquire = checked(limits.limiter).acquire(
+        request.entity,
+        request.resource,
+        request.consume,
         on_unavailable=limits.on_unavailable,
         wait=limits.wait,
+        estimate=request.estimate,
     )
-    return HeldCall(limits, estimate, acquire, await acquire.__aenter__())
+    return HeldCall(request, acquire, await acquire.__aenter__())
+
+
+async def run(request: Request, send: Callable[[], Any], read: Read) -> Any:
+    """Sends a call while it holds its estimate, and corrects that by what is read of the response."""
+    call = await admit(request)
+    try:
+        response = await send()
+    except BaseException as error:
+        await call.give_back(error)
+        raise
+    await call.settle(read(response))
+    return response
+
+
+async def take(limiter: object, entity: str, resource: str, consume: dict[str, int], wait: float | None) -> bool:
+    """Takes tokens to keep. With ``wait`` it raises if there are none in time."""
+    try:
+        async with checked(limiter).acquire(entity, resource, consume, wait=wait):
+            return True
+    except RateLimitExceeded:
+        if wait is not None:
+            raise
+        return False
 
 
 class LimitedStream:
     """The same stream. Its call is settled when it ends; one that breaks off after its first output costs the estimate."""
 
-    def __init__(
-        self,
-        stream: Any,
-        call: HeldCall,
-        add: Callable[[Usage | None, Any], Usage | None],
-        is_hidden: Callable[[Any], bool],
-    ) -> None:
+    def __init__(self, stream: Any, call: HeldCall, usage: StreamUsage) -> None:
         self._stream = stream
         self._call = call
-        self._add = add
-        self._is_hidden = is_hidden
-        self._usage: Usage | None = None
-        self._has_output = False
-        self._is_complete = False
+        self._usage = usage
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -97,23 +119,17 @@ class LimitedStream:
             try:
                 event = await self._stream.__anext__()
             except StopAsyncIteration:
-                self._is_complete = True
-                await self._end()
+                self._usage.complete()
+                await self._call.settle(self._usage.used)
                 raise
             except Exception as error:
-                if self._has_output:
-                    await self._end()
+                if self._usage.has_output:
+                    await self._call.settle(None)
                 else:
                     await self._call.give_back(error)
                 raise
-            self._has_output = True
-            self._usage = self._add(self._usage, event)
-            if not self._is_hidden(event):
+            if self._usage.shows(event):
                 return event
-
-    async def _end(self) -> None:
-        # Before the end, a stream reports what it has used of its input only.
-        await self._call.settle(self._usage if self._is_complete else None)
 
     async def __aenter__(self) -> LimitedStream:
         return self
@@ -128,7 +144,7 @@ class LimitedStream:
         try:
             await self._stream.close()
         finally:
-            await self._end()
+            await self._call.settle(self._usage.used)
 
     def __del__(self) -> None:
         call = self.__dict__.get("_call")
@@ -139,23 +155,15 @@ class LimitedStream:
 class LimitedManager:
     """A context manager of a client that streams inside of it. The call is admitted where it is entered."""
 
-    def __init__(
-        self,
-        manager: Any,
-        limits: ModelLimits,
-        arguments: Mapping[str, Any],
-        read: Callable[[Any], Usage | None],
-    ) -> None:
+    def __init__(self, manager: Any, request: Callable[[], Request], read: Read) -> None:
         self._manager = manager
-        self._limits = limits
-        self._arguments = arguments
+        self._request = request
         self._read = read
         self._stream: Any = None
         self._call: HeldCall | None = None
 
     async def __aenter__(self) -> Any:
-        arguments = self._arguments
-        call = await admit(self._limits, str(arguments.get("model", "")), arguments, self._limits.estimate(arguments))
+        call = await admit(self._request())
         try:
             self._stream = await self._manager.__aenter__()
         except BaseException as error:
@@ -171,56 +179,28 @@ class LimitedManager:
             await self._manager.__aexit__(kind, error, trace)
         finally:
             if self._call is not None:
-                await self._call.settle(self._usage())
-
-    def _usage(self) -> Usage | None:
-        try:
-            return self._read(self._stream)
-        except AssertionError:
-            # There was no event.
-            return None
+                await self._call.settle(self._read(self._stream))
 
 
-def limit_method(
-    resource: Any,
-    name: str,
-    limits: ModelLimits,
-    *,
-    has_output: bool = True,
-    read: Callable[[Any], Usage | None],
-    add: Callable[[Usage | None, Any], Usage | None] | None = None,
-    prepare: Callable[[dict[str, Any]], Callable[[Any], bool]] | None = None,
-) -> None:
-    """Replaces a method of a client. `prepare` may change the arguments of a stream, and says which events the caller does not expect."""
+def limit_method(resource: Any, name: str, method: Method) -> None:
+    """Replaces a method of a client."""
     original = getattr(resource, name)
 
     @functools.wraps(original)
     async def limited(*positional: Any, **arguments: Any) -> Any:
-        call = await admit(
-            limits, str(arguments.get("model", "")), arguments, limits.estimate(arguments, has_output=has_output)
-        )
-        raw = (arguments.get("extra_headers") or {}).get(_RAW_RESPONSE)
-        streams = bool(arguments.get("stream")) and add is not None and raw is None
-        is_hidden = prepare(arguments) if streams and prepare is not None else _hides_nothing
+        plan = method.plan(arguments)
+        call = await admit(plan.request)
         try:
             response = await original(*positional, **arguments)
         except BaseException as error:
             await call.give_back(error)
             raise
-        if streams and add is not None:
-            return LimitedStream(response, call, add, is_hidden)
-        parsed = response
-        if raw is not None:
-            # The body of a streamed response is the caller's to read.
-            is_read = raw != "stream" and not arguments.get("stream")
-            parsed = response.parse() if is_read else None
-            if inspect.isawaitable(parsed):
-                parsed = await parsed
-        await call.settle(read(parsed))
+        if plan.stream is not None:
+            return LimitedStream(response, call, plan.stream)
+        parsed = plan.parsed(response)
+        if inspect.isawaitable(parsed):
+            parsed = await parsed
+        await call.settle(method.read(parsed))
         return response
 
     setattr(resource, name, limited)
-
-
-def _hides_nothing(_: Any) -> bool:
-    return False

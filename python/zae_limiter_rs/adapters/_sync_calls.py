@@ -6,25 +6,24 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ..exceptions import ZAELimiterError
+from ..exceptions import RateLimitExceeded, ZAELimiterError
 from ..sync_lease import SyncAcquire, SyncLease
 from ..sync_limiter import SyncRateLimiter
-from .estimates import ModelLimits, Usage
+from ..money import Usage
+from .decisions import Method, Read, Request, StreamUsage
 
 _LOG = logging.getLogger(__name__)
-_RAW_RESPONSE = "X-Stainless-Raw-Response"
 
 
 class HeldCall:
     """A call that was admitted on an estimate. It ends once, and its end never raises: the response is worth more."""
 
-    def __init__(self, limits: ModelLimits, estimate: Usage, acquire: SyncAcquire, lease: SyncLease) -> None:
-        self._limits = limits
-        self._estimate = estimate
+    def __init__(self, request: Request, acquire: SyncAcquire, lease: SyncLease) -> None:
+        self._request = request
         self._acquire: SyncAcquire | None = acquire
         self._lease = lease
 
@@ -35,11 +34,15 @@ class HeldCall:
             return
         try:
             if usage is not None:
-                estimated, used = self._limits.cost(self._estimate), self._limits.cost(usage)
-                self._lease.adjust(**{name: count - estimated.get(name, 0) for name, count in used.items()})
+                self._correct(usage)
             acquire.__exit__(None, None, None)
         except ZAELimiterError as error:
             _LOG.warning("the usage of a call was not written: %s", error)
+
+    def _correct(self, usage: Usage) -> None:
+        self._lease.adjust(**self._request.correction(usage))
+        if self._request.estimate is not None:
+            self._lease.adjust_to_usage(usage)
 
     def give_back(self, error: BaseException) -> None:
         """Gives everything back: the call failed."""
@@ -54,38 +57,57 @@ class HeldCall:
             acquire._keep()
 
 
-def admit(limits: ModelLimits, model: str, arguments: Mapping[str, Any], estimate: Usage) -> HeldCall:
-    """Takes the estimate of a call."""
-    limiter = limits.limiter
+def checked(limiter: object) -> SyncRateLimiter:
+    """The limiter, if it is of the kind that the client needs."""
     if not isinstance(limiter, SyncRateLimiter):
         raise TypeError(f"a client of this kind needs a SyncRateLimiter, not a {type(limiter).__name__}")
-    acquire = limiter.acquire(
-        limits.entity_of(arguments),
-        limits.resource_of(model),
-        {name: count for name, count in limits.cost(estimate).items()},
+    return limiter
+
+
+def admit(request: Request) -> HeldCall:
+    """Takes the estimate of a call."""
+    limits = request.limits
+    acquire = checked(limits.limiter).acquire(
+        request.entity,
+        request.resource,
+        request.consume,
         on_unavailable=limits.on_unavailable,
         wait=limits.wait,
+        estimate=request.estimate,
     )
-    return HeldCall(limits, estimate, acquire, acquire.__enter__())
+    return HeldCall(request, acquire, acquire.__enter__())
+
+
+def run(request: Request, send: Callable[[], Any], read: Read) -> Any:
+    """Sends a call while it holds its estimate, and corrects that by what is read of the response."""
+    call = admit(request)
+    try:
+        response = send()
+    except BaseException as error:
+        call.give_back(error)
+        raise
+    call.settle(read(response))
+    return response
+
+
+def take(limiter: object, entity: str, resource: str, consume: dict[str, int], wait: float | None) -> bool:
+    """Takes tokens to keep. With ``wait`` it raises if there are none in time."""
+    try:
+        with checked(limiter).acquire(entity, resource, consume, wait=wait):
+            return True
+    except RateLimitExceeded:
+        if wait is not None:
+            raise
+        return False
 
 
 class LimitedStream:
     """The same stream. Its call is settled when it ends; one that breaks off after its first output costs the estimate."""
 
-    def __init__(
-        self,
-        stream: Any,
-        call: HeldCall,
-        add: Callable[[Usage | None, Any], Usage | None],
-        is_hidden: Callable[[Any], bool],
-    ) -> None:
+    def __init__(self, stream: Any, call: HeldCall, usage: StreamUsage) -> None:
         self._stream = stream
         self._call = call
-        self._add = add
-        self._is_hidden = is_hidden
-        self._usage: Usage | None = None
-        self._has_output = False
-        self._is_complete = False
+        self._usage = usage
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -98,23 +120,17 @@ class LimitedStream:
             try:
                 event = self._stream.__next__()
             except StopIteration:
-                self._is_complete = True
-                self._end()
+                self._usage.complete()
+                self._call.settle(self._usage.used)
                 raise
             except Exception as error:
-                if self._has_output:
-                    self._end()
+                if self._usage.has_output:
+                    self._call.settle(None)
                 else:
                     self._call.give_back(error)
                 raise
-            self._has_output = True
-            self._usage = self._add(self._usage, event)
-            if not self._is_hidden(event):
+            if self._usage.shows(event):
                 return event
-
-    def _end(self) -> None:
-        # Before the end, a stream reports what it has used of its input only.
-        self._call.settle(self._usage if self._is_complete else None)
 
     def __enter__(self) -> LimitedStream:
         return self
@@ -129,7 +145,7 @@ class LimitedStream:
         try:
             self._stream.close()
         finally:
-            self._end()
+            self._call.settle(self._usage.used)
 
     def __del__(self) -> None:
         call = self.__dict__.get("_call")
@@ -140,23 +156,15 @@ class LimitedStream:
 class LimitedManager:
     """A context manager of a client that streams inside of it. The call is admitted where it is entered."""
 
-    def __init__(
-        self,
-        manager: Any,
-        limits: ModelLimits,
-        arguments: Mapping[str, Any],
-        read: Callable[[Any], Usage | None],
-    ) -> None:
+    def __init__(self, manager: Any, request: Callable[[], Request], read: Read) -> None:
         self._manager = manager
-        self._limits = limits
-        self._arguments = arguments
+        self._request = request
         self._read = read
         self._stream: Any = None
         self._call: HeldCall | None = None
 
     def __enter__(self) -> Any:
-        arguments = self._arguments
-        call = admit(self._limits, str(arguments.get("model", "")), arguments, self._limits.estimate(arguments))
+        call = admit(self._request())
         try:
             self._stream = self._manager.__enter__()
         except BaseException as error:
@@ -172,54 +180,26 @@ class LimitedManager:
             self._manager.__exit__(kind, error, trace)
         finally:
             if self._call is not None:
-                self._call.settle(self._usage())
-
-    def _usage(self) -> Usage | None:
-        try:
-            return self._read(self._stream)
-        except AssertionError:
-            # There was no event.
-            return None
+                self._call.settle(self._read(self._stream))
 
 
-def limit_method(
-    resource: Any,
-    name: str,
-    limits: ModelLimits,
-    *,
-    has_output: bool = True,
-    read: Callable[[Any], Usage | None],
-    add: Callable[[Usage | None, Any], Usage | None] | None = None,
-    prepare: Callable[[dict[str, Any]], Callable[[Any], bool]] | None = None,
-) -> None:
-    """Replaces a method of a client. `prepare` may change the arguments of a stream, and says which events the caller does not expect."""
+def limit_method(resource: Any, name: str, method: Method) -> None:
+    """Replaces a method of a client."""
     original = getattr(resource, name)
 
     @functools.wraps(original)
     def limited(*positional: Any, **arguments: Any) -> Any:
-        call = admit(
-            limits, str(arguments.get("model", "")), arguments, limits.estimate(arguments, has_output=has_output)
-        )
-        raw = (arguments.get("extra_headers") or {}).get(_RAW_RESPONSE)
-        streams = bool(arguments.get("stream")) and add is not None and raw is None
-        is_hidden = prepare(arguments) if streams and prepare is not None else _hides_nothing
+        plan = method.plan(arguments)
+        call = admit(plan.request)
         try:
             response = original(*positional, **arguments)
         except BaseException as error:
             call.give_back(error)
             raise
-        if streams and add is not None:
-            return LimitedStream(response, call, add, is_hidden)
-        parsed = response
-        if raw is not None:
-            # The body of a streamed response is the caller's to read.
-            is_read = raw != "stream" and not arguments.get("stream")
-            parsed = response.parse() if is_read else None
-        call.settle(read(parsed))
+        if plan.stream is not None:
+            return LimitedStream(response, call, plan.stream)
+        parsed = plan.parsed(response)
+        call.settle(method.read(parsed))
         return response
 
     setattr(resource, name, limited)
-
-
-def _hides_nothing(_: Any) -> bool:
-    return False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from ..money import Usage
 from . import _calls, _sync_calls
-from .estimates import ModelLimits, Usage, usage_of
+from .decisions import Method, Request
+from .estimates import ModelLimits, usage_of
 
 Client = TypeVar("Client")
 
@@ -17,13 +19,16 @@ def limit_anthropic(client: Client, limits: ModelLimits) -> Client:
     """
     target: Any = client
     module: Any = _calls if hasattr(client, "__aenter__") else _sync_calls
-    module.limit_method(target.messages, "create", limits, read=_read, add=_add_event)
+    module.limit_method(target.messages, "create", Method(limits, _read, _add_event))
     if hasattr(target.messages, "parse"):
-        module.limit_method(target.messages, "parse", limits, read=_read)
+        module.limit_method(target.messages, "parse", Method(limits, _read))
     stream = target.messages.stream
 
     def limited_stream(**arguments: Any) -> Any:
-        return module.LimitedManager(stream(**arguments), limits, arguments, _read_stream)
+        def request() -> Request:
+            return Request.of(limits, str(arguments.get("model", "")), arguments)
+
+        return module.LimitedManager(stream(**arguments), request, _read_stream)
 
     target.messages.stream = limited_stream
     original = target.copy
@@ -41,7 +46,11 @@ def _read(response: Any) -> Usage | None:
 
 def _read_stream(stream: Any) -> Usage | None:
     """The usage that a stream has reported by its end."""
-    message = stream.current_message_snapshot
+    try:
+        message = stream.current_message_snapshot
+    except AssertionError:
+        # There was no event.
+        return None
     return _read(message) if message.stop_reason is not None else None
 
 

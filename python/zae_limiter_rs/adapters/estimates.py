@@ -10,6 +10,7 @@ from typing import Any
 
 from ..limiter import RateLimiter
 from ..models import OnUnavailable
+from ..money import Estimate, Usage
 from ..sync_limiter import SyncRateLimiter
 
 BYTES_PER_TOKEN = 4
@@ -22,24 +23,14 @@ _NOT_TEXT = ("type", "role", "id", "cache_control")
 _FILES = ("image_url", "input_image", "image", "input_file", "file", "document", "input_audio", "video_url")
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of a call. Cached input and what is written to the cache are not part of ``input``."""
-
-    input: int = 0
-    output: int = 0
-    cached_input: int = 0
-    cache_write: int = 0
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.input + self.output + self.cached_input + self.cache_write
-
-
 def requests_and_tokens(usage: Usage) -> dict[str, int]:
     """One request of ``rpm``, and all tokens of ``tpm``."""
-    return {"rpm": 1, "tpm": usage.total}
+    return {"rpm": 1, "tpm": usage.tokens}
+
+
+def requests(_: Usage) -> dict[str, int]:
+    """One request of ``rpm``. Stored prices count the tokens."""
+    return {"rpm": 1}
 
 
 def resource_name(model: str) -> str:
@@ -52,15 +43,16 @@ def resource_name(model: str) -> str:
 class ModelLimits:
     """Who is limited, and how.
 
-    ``cost`` turns usage into tokens of limits, for the estimate and for the response: with prices, it can return micro-dollars. The
-    estimate is the input by its length, ``file_tokens`` for each image or file, and the output that the call allows: its own
+    ``cost`` turns usage into tokens of limits, for the estimate and for the response: ``rpm`` and ``tpm`` unless set. With
+    ``stored_prices``, the prices of the resource count tokens and money, and ``cost`` the rest: ``rpm`` unless set. The estimate is the input by its length, ``file_tokens`` for each image or file, and the output that the call allows: its own
     maximum, otherwise ``default_output_tokens``, and never more than ``max_output_tokens``.
     """
 
     limiter: RateLimiter | SyncRateLimiter
     entity: str | Callable[[Mapping[str, Any]], str]
     resource: str | Callable[[str], str] = resource_name
-    cost: Callable[[Usage], Mapping[str, int]] = requests_and_tokens
+    cost: Callable[[Usage], Mapping[str, int]] | None = None
+    stored_prices: bool = False
     default_output_tokens: int = 1_000
     max_output_tokens: int | None = None
     file_tokens: int = 1_000
@@ -75,19 +67,41 @@ class ModelLimits:
         """What the call uses."""
         return self.resource if isinstance(self.resource, str) else self.resource(model)
 
+    def counted(self, usage: Usage) -> Mapping[str, int]:
+        """What a usage takes of the limits that stored prices do not count."""
+        default = requests if self.stored_prices else requests_and_tokens
+        return (self.cost or default)(usage)
+
     def estimate(self, arguments: Mapping[str, Any], *, has_output: bool = True) -> Usage:
         """What a call with these arguments uses at most, if its input has the usual length."""
-        size, files = _measure([arguments[name] for name in READ_ARGUMENTS if arguments.get(name)])
-        read = math.ceil(size / BYTES_PER_TOKEN) + files * self.file_tokens
-        return Usage(input=read, output=self._output(arguments) if has_output else 0)
+        output = 0
+        if has_output:
+            cap = _output_cap(arguments)
+            output = self.default_output_tokens if cap is None else cap
+            if self.max_output_tokens is not None:
+                output = min(output, self.max_output_tokens)
+            output *= _choices(arguments)
+        return Usage(input=self._input(arguments), output=output)
 
-    def _output(self, arguments: Mapping[str, Any]) -> int:
-        caps = [arguments[name] for name in OUTPUT_CAPS if isinstance(arguments.get(name), int)]
-        output = min(caps, default=self.default_output_tokens)
-        if self.max_output_tokens is not None:
-            output = min(output, self.max_output_tokens)
-        choices = arguments.get("n")
-        return output * (choices if isinstance(choices, int) and choices > 1 else 1)
+    def expected(self, arguments: Mapping[str, Any], *, has_output: bool = True) -> Estimate:
+        """What stored prices need to know of a call. They have the output of one that does not limit it."""
+        cap = _output_cap(arguments) if has_output else 0
+        return Estimate(self._input(arguments), None if cap is None else cap * _choices(arguments))
+
+    def _input(self, arguments: Mapping[str, Any]) -> int:
+        size, files = _measure([arguments[name] for name in READ_ARGUMENTS if arguments.get(name)])
+        return math.ceil(size / BYTES_PER_TOKEN) + files * self.file_tokens
+
+
+def _output_cap(arguments: Mapping[str, Any]) -> int | None:
+    """The most output tokens of a choice that the call asks for."""
+    caps = [arguments[name] for name in OUTPUT_CAPS if isinstance(arguments.get(name), int)]
+    return min(caps, default=None)
+
+
+def _choices(arguments: Mapping[str, Any]) -> int:
+    choices = arguments.get("n")
+    return choices if isinstance(choices, int) and choices > 1 else 1
 
 
 def _measure(value: Any) -> tuple[int, int]:

@@ -9,11 +9,12 @@ from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage
 from langchain_core.rate_limiters import BaseRateLimiter
 
-from ..exceptions import RateLimitExceeded
 from ..limiter import RateLimiter
+from ..money import Usage
 from ..sync_limiter import SyncRateLimiter
 from . import _calls, _sync_calls
-from .estimates import OUTPUT_CAPS, ModelLimits, Usage
+from .decisions import Request
+from .estimates import OUTPUT_CAPS, ModelLimits
 
 
 class RateLimitMiddleware(AgentMiddleware[Any, Any]):
@@ -28,27 +29,15 @@ class RateLimitMiddleware(AgentMiddleware[Any, Any]):
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Limits a call."""
-        model, arguments = _arguments(request)
-        call = _sync_calls.admit(self._limits, model, arguments, self._limits.estimate(arguments))
-        try:
-            response = handler(request)
-        except BaseException as error:
-            call.give_back(error)
-            raise
-        call.settle(_usage(response))
-        return response
+        return _sync_calls.run(self._request(request), lambda: handler(request), _usage)
 
     async def awrap_model_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
         """Limits a call."""
+        return await _calls.run(self._request(request), lambda: handler(request), _usage)
+
+    def _request(self, request: Any) -> Request:
         model, arguments = _arguments(request)
-        call = await _calls.admit(self._limits, model, arguments, self._limits.estimate(arguments))
-        try:
-            response = await handler(request)
-        except BaseException as error:
-            await call.give_back(error)
-            raise
-        await call.settle(_usage(response))
-        return response
+        return Request.of(self._limits, model, arguments)
 
 
 def _arguments(request: Any) -> tuple[str, dict[str, Any]]:
@@ -99,27 +88,12 @@ class RequestRateLimiter(BaseRateLimiter):
 
     def acquire(self, *, blocking: bool = True) -> bool:
         """Takes a request. Without ``blocking``, returns False if there is none."""
-        if not isinstance(self._limiter, SyncRateLimiter):
-            raise TypeError("invoke needs a SyncRateLimiter")
-        try:
-            with self._limiter.acquire(self._entity, self._resource, self._consume, wait=self._wait(blocking)):
-                return True
-        except RateLimitExceeded:
-            if blocking:
-                raise
-            return False
+        return _sync_calls.take(*self._taken(blocking))
 
     async def aacquire(self, *, blocking: bool = True) -> bool:
         """Takes a request. Without ``blocking``, returns False if there is none."""
-        if not isinstance(self._limiter, RateLimiter):
-            raise TypeError("ainvoke needs a RateLimiter")
-        try:
-            async with self._limiter.acquire(self._entity, self._resource, self._consume, wait=self._wait(blocking)):
-                return True
-        except RateLimitExceeded:
-            if blocking:
-                raise
-            return False
+        return await _calls.take(*self._taken(blocking))
 
-    def _wait(self, blocking: bool) -> float | None:
-        return self._max_wait if blocking else None
+    def _taken(self, blocking: bool) -> tuple[object, str, str, dict[str, int], float | None]:
+        wait = self._max_wait if blocking else None
+        return self._limiter, self._entity, self._resource, self._consume, wait

@@ -23,8 +23,10 @@ from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
 
 from ..exceptions import InfrastructureError, RateLimitExceeded, ValidationError
+from ..money import Usage
 from ._calls import HeldCall, admit
-from .estimates import ModelLimits, Usage, usage_of
+from .decisions import Request
+from .estimates import ModelLimits, usage_of
 
 # Calls of which the proxy reports neither success nor failure keep their estimate after that.
 FORGET_AFTER_SECONDS = 3_600
@@ -63,9 +65,9 @@ class LiteLLMHook(CustomLogger):
         if not model:
             return
         arguments = {**data, "user_api_key_dict": user_api_key_dict}
-        estimate = self._limits.estimate(arguments, has_output="embedding" not in str(call_type))
+        has_output = "embedding" not in str(call_type)
         try:
-            call = await admit(self._limits, str(model), arguments, estimate)
+            call = await admit(Request.of(self._limits, str(model), arguments, has_output=has_output))
         except RateLimitExceeded as refusal:
             raise _refused(refusal) from refusal
         except ValidationError as error:
@@ -85,7 +87,7 @@ class LiteLLMHook(CustomLogger):
         if call is not None:
             logged = usage_of(kwargs.get("standard_logging_object"))
             reported = usage_of(_usage(kwargs.get("async_complete_streaming_response")) or _usage(response_obj))
-            await call.settle(Usage() if kwargs.get("cache_hit") else reported or logged)
+            await call.settle(Usage(calls=0) if kwargs.get("cache_hit") else reported or logged)
 
     async def async_post_call_failure_hook(
         self, request_data: dict[str, Any], original_exception: Exception, user_api_key_dict: Any, traceback_str: str | None = None

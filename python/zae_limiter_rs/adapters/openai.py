@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..money import Usage
 from . import _calls, _sync_calls
-from .estimates import ModelLimits, Usage, usage_of
+from .decisions import Method
+from .estimates import ModelLimits, usage_of
 
 Client = TypeVar("Client")
 
@@ -20,12 +22,13 @@ def limit_openai(client: Client, limits: ModelLimits) -> Client:
     """
     target: Any = client
     limit = _calls.limit_method if hasattr(client, "__aenter__") else _sync_calls.limit_method
-    limit(target.chat.completions, "create", limits, read=_read, add=_add_chunk, prepare=_ask_for_usage)
-    limit(target.chat.completions, "parse", limits, read=_read)
-    limit(target.completions, "create", limits, read=_read, add=_add_chunk, prepare=_ask_for_usage)
-    limit(target.responses, "create", limits, read=_read, add=_add_event)
-    limit(target.responses, "parse", limits, read=_read)
-    limit(target.embeddings, "create", limits, read=_read, has_output=False)
+    completion = Method(limits, _read, _add_chunk, _ask_for_usage)
+    limit(target.chat.completions, "create", completion)
+    limit(target.chat.completions, "parse", Method(limits, _read))
+    limit(target.completions, "create", completion)
+    limit(target.responses, "create", Method(limits, _read, _add_event))
+    limit(target.responses, "parse", Method(limits, _read))
+    limit(target.embeddings, "create", Method(limits, _read, has_output=False))
     original = target.copy
 
     def copy(*arguments: Any, **options: Any) -> Any:
