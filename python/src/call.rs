@@ -3,8 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
@@ -94,20 +95,43 @@ impl Call {
     fn wait<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut work = self.take()?;
         let handle = process::handle(py)?;
+        let _runtime = handle.enter();
         loop {
-            let step =
-                py.detach(|| handle.block_on(async { tokio::time::timeout(SIGNAL_CHECK, &mut work).await }));
-            match step {
-                Ok(outcome) => return outcome.into_pyobject(py),
-                Err(_) => {
+            match py.detach(|| poll_within(SIGNAL_CHECK, &mut work)) {
+                Poll::Ready(outcome) => return outcome.into_pyobject(py),
+                Poll::Pending => {
                     if let Err(interrupt) = py.check_signals() {
-                        let _runtime = handle.enter();
                         drop(work);
                         return Err(interrupt);
                     }
                 }
             }
         }
+    }
+}
+
+/// Blocks this thread until the work is done, or for this long. The thread is parked by the standard library: see
+/// [`process::handle`].
+fn poll_within(time: Duration, work: &mut Work) -> Poll<Outcome> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let started = Instant::now();
+    loop {
+        if let Poll::Ready(outcome) = work.as_mut().poll(&mut context) {
+            return Poll::Ready(outcome);
+        }
+        match time.checked_sub(started.elapsed()) {
+            Some(left) => thread::park_timeout(left),
+            None => return Poll::Pending,
+        }
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

@@ -17,12 +17,21 @@ static RUNTIME: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
 /// How long the end of the program waits for work in progress.
 const STOPPING: Duration = Duration::from_secs(2);
 
+/// How long a thread of the runtime that has nothing to do is kept.
+const IDLE: Duration = Duration::from_millis(100);
+
 fn runtime() -> MutexGuard<'static, Option<(u32, Runtime)>> {
     RUNTIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The runtime of this process, started by its first call. A child does not inherit the threads of its parent's
 /// runtime, so it starts its own.
+///
+/// A lock that keeps its waiting threads in a table of the process, as those of `parking_lot` do, is broken in a child: the table
+/// names threads that do not exist there, in memory that is used for others. The child loses wake-ups or crashes. A wheel has no such
+/// lock, which a test checks. Tokio has them where another crate of the same build asks for them, so no thread waits at one
+/// while nothing is called: the only worker waits for I/O, threads without work end soon, and a thread that waits for a call
+/// is parked by the standard library.
 pub(crate) fn handle(_attached: Python<'_>) -> PyResult<Handle> {
     let mut started = runtime();
     if let Some((owner, runtime)) = &*started
@@ -31,7 +40,8 @@ pub(crate) fn handle(_attached: Python<'_>) -> PyResult<Handle> {
         return Ok(runtime.handle().clone());
     }
     let runtime = Builder::new_multi_thread()
-        .worker_threads(2)
+        .worker_threads(1)
+        .thread_keep_alive(IDLE)
         .thread_name("zae-limiter")
         .enable_all()
         .build()?;

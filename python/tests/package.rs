@@ -49,6 +49,34 @@ fn run(program: impl AsRef<OsStr>, folder: &Path, arguments: &[&str], variables:
     );
 }
 
+/// Locks of `parking_lot` keep their waiting threads in a table of the process, which a fork copies without the threads: a forked worker
+/// would lose wake-ups.
+#[test]
+fn no_lock_of_a_wheel_is_broken_by_a_fork() {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--offline",
+            "--locked",
+            "-p",
+            "zae-limiter-python",
+            "--all-features",
+        ])
+        .args(["-e", "normal", "--prefix", "none"])
+        .current_dir(folder())
+        // Other commands may unify the features of the workspace; a wheel has its own.
+        .env_remove("CARGO_RESOLVER_FEATURE_UNIFICATION")
+        .output()
+        .unwrap();
+    let crates = String::from_utf8(output.stdout).unwrap();
+    assert!(crates.contains("tokio v"), "{crates}");
+    let broken: Vec<_> = crates
+        .lines()
+        .filter(|line| line.starts_with("parking_lot"))
+        .collect();
+    assert!(broken.is_empty(), "{broken:?}");
+}
+
 /// The blocks of a page that import the package.
 fn programs(page: &str) -> Vec<String> {
     let text = std::fs::read_to_string(folder().join("..").join(page)).unwrap();
@@ -113,7 +141,11 @@ fn the_wheel_installs_in_a_clean_venv_and_passes_its_tests() {
         &[],
     );
     // Nothing but the wheel is there.
-    for page in ["python/README.md", "docs/guide/coming-from-python.md"] {
+    for page in [
+        "python/README.md",
+        "docs/guide/from-python.md",
+        "docs/guide/coming-from-python.md",
+    ] {
         let programs = programs(page);
         assert!(!programs.is_empty(), "{page} has no program");
         for program in programs {
