@@ -28,6 +28,8 @@ pub(super) struct Port {
     pub(super) world: Shared,
     /// A crashed limiter neither sends nor hears anything.
     pub(super) alive: AtomicBool,
+    /// Nobody responds to this limiter for a while.
+    pub(super) silent: AtomicBool,
     /// Whether enough responses have shown the time. Not asked where dates are read.
     pub(super) knows_time: AtomicBool,
     pub(super) unwritten: SharedUnwritten,
@@ -47,6 +49,7 @@ impl Port {
         Self {
             world: world.clone(),
             alive: AtomicBool::new(true),
+            silent: AtomicBool::new(false),
             knows_time: AtomicBool::new(true),
             unwritten: SharedUnwritten::default(),
             dates: None,
@@ -56,6 +59,16 @@ impl Port {
 
     fn elapsed(&self) -> Duration {
         lock(&self.world).clock.elapsed()
+    }
+
+    /// Counts a request, and says what becomes of it.
+    fn request(&self) -> Weather {
+        let weather = lock(&self.world).request();
+        if self.silent.load(Ordering::Relaxed) {
+            Weather::Silent
+        } else {
+            weather
+        }
     }
 
     /// A response is read. Its date has whole seconds; now and then it is that of somebody whose clock is wrong.
@@ -94,7 +107,7 @@ impl Port {
         if self.signs().await.is_err() {
             return Err(no_response());
         }
-        let weather = match lock(&self.world).request() {
+        let weather = match self.request() {
             Weather::WritesSilent | Weather::WritesRefused => Weather::Clear,
             weather => weather,
         };
@@ -115,7 +128,7 @@ impl Port {
         if !self.alive.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
-        let weather = lock(&self.world).request();
+        let weather = self.request();
         match weather {
             Weather::Silent | Weather::WritesSilent => return std::future::pending().await,
             Weather::Refusing | Weather::WritesRefused => {
@@ -240,8 +253,7 @@ impl ConfigSource for Port {
 impl Store for Port {
     fn accepts_writes(&self) -> BoxFuture<'_, bool> {
         Box::pin(async move {
-            let weather = lock(&self.world).request();
-            match weather {
+            match self.request() {
                 // In a brown-out all responses to writes are lost.
                 Weather::Silent | Weather::WritesSilent | Weather::BrownOut => std::future::pending().await,
                 Weather::Refusing | Weather::WritesRefused => {
