@@ -71,7 +71,7 @@ impl Port {
         }
     }
 
-    /// A response is read. Its date has whole seconds; now and then it is that of somebody whose clock is wrong.
+    /// A response is read. Its date has whole seconds; sometimes it is that of a proxy whose clock is wrong.
     fn hears_date(&self, sent: Duration, back: Duration) {
         let Some(dates) = &self.dates else { return };
         let mut world = lock(&self.world);
@@ -171,13 +171,13 @@ impl Port {
         } else {
             there
         };
-        let (answer, answered) = oneshot::channel();
+        let (responder, response) = oneshot::channel();
         let (world, write) = (self.world.clone(), write.clone());
         let unwritten = self.unwritten.clone();
         let sent = self.elapsed();
         let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
         if repeated {
-            // Another copy, whose response nobody hears. It may come before the other one, or after its response.
+            // Another copy, whose response is lost. It may come before the other one, or after its response.
             let (world, write, seen) = (world.clone(), write.clone(), seen.clone());
             let (unwritten, delay) = (self.unwritten.clone(), lock(&self.world).between(0..=20));
             tokio::spawn(async move {
@@ -207,14 +207,14 @@ impl Port {
             };
             if lost_answer {
                 // Nobody hears anything, not even that the connection is gone.
-                return std::mem::forget(answer);
+                return std::mem::forget(responder);
             }
             sleep(Duration::from_millis(back)).await;
-            if answer.send(outcome).is_ok() {
+            if responder.send(outcome).is_ok() {
                 lock(&world).oracle.doubt.heard(&write);
             }
         });
-        match answered.await {
+        match response.await {
             Ok(outcome) => {
                 self.hears_date(sent, Duration::from_millis(back));
                 outcome
