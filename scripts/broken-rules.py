@@ -80,7 +80,7 @@ RULES = [
     # Quotas and limits on calls in flight.
     ("RefundIntoAnyPeriod", QUOTAS, "(Some(Held::Period(end)), Some(open)) => end == open,", "(Some(Held::Period(_)), Some(_)) => true,", "limiter:worlds::kinds"),
     ("PeriodsByOwnBoundaries", QUOTAS, "Some(end) if now < end => (self.used, Some(end)),", "Some(end) if self.period.end_after(now) <= end => (self.used, Some(end)),", "limiter:worlds::kinds"),
-    ("UsedQuotasExpire", QUOTAS, "if self.used_after(demand) > 0 {", "if self.used_after(demand) > 0 && false {", "schema:expiry"),
+    ("UsedQuotasExpire", QUOTAS, "if self.used_after(demand) > 0 {", "if self.used_after(demand) > 0 && false {", "schema:kind_changes"),
     ("ReclaimsEarly", PERMITS, "const GRACE_MILLIS: i64 = 2_000;", "const GRACE_MILLIS: i64 = -3_000;", "limiter:worlds::kinds"),
     ("ReleasesWithoutEpoch", PERMITS, "if self.has(epoch, total) {", "if true {", "limiter:worlds::kinds", [
         (PERMITS, "row.floors.push((old, moves.released + moves.renewed));", "row.floors.push((old, moves.renewed));"),

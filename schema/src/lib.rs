@@ -46,8 +46,8 @@ mod window;
 pub use item::{AttributeValue, Item, Malformed};
 pub use level::{ConfigLevel, LevelKind};
 pub use limit::{
-    Boundary, Concurrency, DuplicateLimit, InvalidLimit, Limit, LimitKind, LimitSet, Quota, QuotaPeriod,
-    Rate, Weekday, Zone,
+    Boundary, Concurrency, Counted, DuplicateLimit, InvalidLimit, Limit, LimitField, LimitKind, LimitSet,
+    Quota, QuotaPeriod, Rate, Weekday, Zone,
 };
 pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName};
 pub use records::{

@@ -92,6 +92,7 @@ impl Text for Available {
 /// The status of limits, one row per limit.
 pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
     let requested = statuses.iter().any(|status| status.requested > 0);
+    let resets = statuses.iter().any(|status| status.reset.is_some());
     let mut columns = vec![
         ("Entity", Align::Left),
         ("Limit", Align::Left),
@@ -99,6 +100,9 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
         ("Capacity", Align::Right),
         ("Burst", Align::Right),
     ];
+    if resets {
+        columns.push(("Resets", Align::Left));
+    }
     if requested {
         columns.extend([("Requested", Align::Right), ("", Align::Left)]);
     }
@@ -111,6 +115,13 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
             grouped(status.limit.capacity().get()),
             grouped(status.limit.burst().get()),
         ];
+        if resets {
+            row.push(
+                status
+                    .reset
+                    .map_or_else(String::new, |reset| reset.at.to_string()),
+            );
+        }
         if requested {
             row.push(grouped(status.requested));
             row.push(if status.refused { "refused" } else { "" }.to_owned());

@@ -27,7 +27,7 @@ mod usage_counter;
 mod usage_query;
 mod versions;
 
-pub use buckets::{BucketLimit, BucketState, BucketWriter};
+pub use buckets::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};
 pub use change::ConfigChange;
 pub(crate) use config_write::config_write;

@@ -9,7 +9,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use zae_limiter::{Error, Lease, Limit, RateLimiter};
 use zae_limiter_testing::dynamodb_endpoint;
 
-const TEST: &str = "store::paused::a_process_that_is_stopped_beyond_the_expiry_finds_out_and_takes_nothing_from_others";
+const TEST: &str =
+    "store::paused::a_process_that_is_stopped_beyond_the_expiry_finds_out_and_takes_nothing_from_others";
 /// Set in the process that is stopped: where the table is.
 const ENDPOINT: &str = "ZAE_PAUSED_ENDPOINT";
 const TABLE: &str = "paused";
@@ -43,7 +44,10 @@ async fn holder(endpoint: &str) {
     one.commit().await.unwrap();
     drop(two);
     let closed = limiter.shutdown().await;
-    println!("\nlost {} {}, unwritten {}", lost.0, lost.1, closed.unwritten_total);
+    println!(
+        "\nlost {} {}, unwritten {}",
+        lost.0, lost.1, closed.unwritten_total
+    );
 }
 
 /// The process, which is killed when it is dropped, also while it is stopped.
@@ -97,11 +101,24 @@ impl Drop for Holder {
 
 /// Permits that the bucket counts, and those of its epochs, in thousandths.
 async fn permits(client: &aws_sdk_dynamodb::Client) -> (i64, i64) {
-    let items = client.scan().table_name(TABLE).consistent_read(true).send().await.unwrap();
+    let items = client
+        .scan()
+        .table_name(TABLE)
+        .consistent_read(true)
+        .send()
+        .await
+        .unwrap();
     let number = |value: &AttributeValue| value.as_n().unwrap().parse::<i64>().unwrap();
-    let bucket = items.items().iter().find(|item| item.contains_key("c_parallel_n")).unwrap();
+    let bucket = items
+        .items()
+        .iter()
+        .find(|item| item.contains_key("c_parallel_n"))
+        .unwrap();
     let epochs = bucket.iter().filter(|(name, _)| name.starts_with("c_parallel_e"));
-    (number(&bucket["c_parallel_n"]), epochs.map(|(_, value)| number(value)).sum())
+    (
+        number(&bucket["c_parallel_n"]),
+        epochs.map(|(_, value)| number(value)).sum(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -113,11 +130,17 @@ async fn a_process_that_is_stopped_beyond_the_expiry_finds_out_and_takes_nothing
     let limiter = limiter(endpoint).await;
     let parallel = Limit::concurrency("parallel", 2, Duration::from_secs(8)).unwrap();
     let repository = limiter.repository();
-    repository.set_resource_defaults("gpt-4", [parallel]).await.unwrap();
+    repository
+        .set_resource_defaults("gpt-4", [parallel])
+        .await
+        .unwrap();
 
     let mut stopped = Holder::start(endpoint);
     stopped.says("holding");
-    assert!(matches!(hold(&limiter, Duration::ZERO).await, Err(Error::Refused(_))));
+    assert!(matches!(
+        hold(&limiter, Duration::ZERO).await,
+        Err(Error::Refused(_))
+    ));
     stopped.signal("STOP");
     while !stopped.is_stopped() {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -133,8 +156,15 @@ async fn a_process_that_is_stopped_beyond_the_expiry_finds_out_and_takes_nothing
     assert!(stopped.child.wait().unwrap().success());
     assert!(!one.is_lost() && !two.is_lost());
     let client = client(endpoint);
-    assert_eq!(permits(&client).await, (2_000, 2_000), "both are those of this process");
-    assert!(matches!(hold(&limiter, Duration::ZERO).await, Err(Error::Refused(_))));
+    assert_eq!(
+        permits(&client).await,
+        (2_000, 2_000),
+        "both are those of this process"
+    );
+    assert!(matches!(
+        hold(&limiter, Duration::ZERO).await,
+        Err(Error::Refused(_))
+    ));
     one.commit().await.unwrap();
     two.commit().await.unwrap();
     assert_eq!(permits(&client).await, (0, 0));

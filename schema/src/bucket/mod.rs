@@ -41,8 +41,8 @@ pub use etag::{Etag, Fingerprint, Incarnation};
 pub use evaluation::Evaluation;
 pub use image::{Image, LimitImage};
 pub use kinds::{
-    ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitState, Presence, QuotaForm,
-    QuotaImage, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
+    ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitOnItem, LimitState, Presence,
+    QuotaForm, QuotaImage, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
 };
 pub use params::Params;
 pub use retry_after::{Outlook, Reset, RetryAfter};
