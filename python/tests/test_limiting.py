@@ -123,6 +123,9 @@ async def test_a_child_is_charged_with_its_parent(limiter: RateLimiter) -> None:
         assert lease.consumed == {"rph": 4}
         assert [status.entity_id for status in lease.statuses] == ["key", "project"]
     assert await limiter.available("project", "gpt-4") == {"rph": 6}
+    with pytest.raises(RateLimitExceeded, match=r"\[key rph, project rph\]"):
+        async with limiter.acquire("key", "gpt-4", {"rph": 7}):
+            pytest.fail("it was admitted")
 
 
 async def test_waiting_is_served_when_tokens_come(embedded: RateLimiter) -> None:
