@@ -111,12 +111,12 @@ impl Refusal {
         self.statuses.iter().filter(|status| status.refused)
     }
 
-    /// The limits that were not exceeded.
+    /// The limits that had enough.
     pub fn passed_limits(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| !status.refused)
     }
 
-    /// The violation with the longest wait.
+    /// The refused limit with the longest wait.
     pub fn primary_limit(&self) -> Option<&LimitStatus> {
         self.refused_limits().max_by_key(|status| status.retry_after)
     }

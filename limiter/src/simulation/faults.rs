@@ -33,7 +33,7 @@ pub(super) struct Scenario {
     pub(super) callers_per_limiter: usize,
     pub(super) peers: usize,
     pub(super) duration: Duration,
-    /// Answers that never arrive, though the write happened.
+    /// Responses that never arrive, though the write happened.
     pub(super) lost_responses: u32,
     /// Requests that the network delivers twice.
     pub(super) repeated: u32,
@@ -148,7 +148,7 @@ impl Scenario {
         }
     }
 
-    /// Everything at once: a fifth of the answers lost, three in a hundred requests late.
+    /// Everything at once: a fifth of the responses lost, three in a hundred requests late.
     pub(super) fn hostile(seed: u64) -> Self {
         Self {
             lost_responses: 200,

@@ -27,6 +27,7 @@ mod doubt;
 mod expiry;
 mod faults;
 mod intervals;
+mod kinds;
 mod oracle;
 mod peer;
 mod port;
@@ -63,6 +64,10 @@ pub(crate) enum Mutation {
     MarginAboveBurst,
     /// The configuration is not read consistently before it is written to a bucket.
     InconsistentReload,
+    /// What is used of a quota has no upper bound.
+    QuotaWithoutCap,
+    /// A period begins whatever the item's last one is.
+    PeriodUnseen,
 }
 
 impl Mutation {
@@ -75,4 +80,7 @@ impl Mutation {
         Self::CreditsWithoutClamp,
         Self::MarginAboveBurst,
     ];
+
+    /// Those of quotas and permits.
+    pub(crate) const OF_KINDS: [Self; 2] = [Self::QuotaWithoutCap, Self::PeriodUnseen];
 }

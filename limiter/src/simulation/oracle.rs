@@ -10,6 +10,7 @@ use super::account::{Account, Exact};
 use super::clock::START;
 use super::doubt::Doubt;
 use super::intervals::Intervals;
+use super::kinds::Kinds;
 
 /// Clocks that differ by no more are right, in milliseconds.
 const MAX_SPREAD: i64 = 4_000;
@@ -36,6 +37,7 @@ pub(super) struct Oracle {
     applied: HashSet<(i128, BucketKey)>,
     pub(super) violations: Vec<Violation>,
     pub(super) intervals: Intervals,
+    pub(super) kinds: Kinds,
     pub(super) doubt: Doubt,
     /// Net consumption booked by all writes, by bucket and limit, across incarnations.
     pub(super) booked: BTreeMap<(BucketKey, LimitName), i128>,
@@ -63,6 +65,7 @@ impl Oracle {
             applied: HashSet::new(),
             violations: Vec::new(),
             intervals: Intervals::default(),
+            kinds: Kinds::default(),
             doubt: Doubt::default(),
             booked: BTreeMap::new(),
             spread,
@@ -114,6 +117,7 @@ impl Oracle {
         if !self.with_peers {
             found.extend(account.compare(&after, write));
         }
+        found.extend(self.kinds.applied(write, &after, at, self.spread / 2));
         account.remember(at);
         for (limit, demand) in &write.batch.demands {
             *self.booked.entry((write.key.clone(), limit.clone())).or_default() += demand.consumption();
@@ -173,6 +177,9 @@ impl Oracle {
 
     /// The table is about to forget a bucket. That must not add tokens.
     pub(super) fn expired(&mut self, key: &BucketKey, at: i64) {
+        for what in self.kinds.expired(key, at) {
+            self.violation(at, format!("{}: {what}", key.entity));
+        }
         let Some(mut account) = self.accounts.remove(key) else {
             return;
         };
@@ -199,6 +206,7 @@ impl Oracle {
         self.deleted.insert(key.clone(), at);
         self.doubt.expired(key);
         self.intervals.deleted(key, at);
+        self.kinds.deleted(key);
     }
 
     /// Was there really too little of the limit, by a level of these times? What comes back until a later now counts too.

@@ -138,7 +138,7 @@ const KNOWN: [&str; 10] = [
 ];
 
 impl AuditEvent {
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let subject = self.subject.to_string();
         let mut item = Builder::new(&keys::audit(&subject, self.id))

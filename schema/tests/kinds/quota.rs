@@ -56,7 +56,7 @@ struct Sent {
 enum Event {
     Call(usize),
     Arrive(Sent),
-    Answer(Sent, bool, Option<Image>),
+    Response(Sent, bool, Option<Image>),
     Settle(Lease),
     Expire,
 }
@@ -142,7 +142,7 @@ impl World {
                 self.events.after(next, Event::Call(client));
             }
             Event::Arrive(sent) => self.arrive(sent),
-            Event::Answer(sent, happened, image) => self.answer(sent, happened, image),
+            Event::Response(sent, happened, image) => self.respond(sent, happened, image),
             Event::Settle(lease) => {
                 let change = if self.random.percent(80) {
                     -i128::from(self.random.between(1, i64::try_from(lease.tokens).unwrap()))
@@ -256,7 +256,7 @@ impl World {
             self.check();
         }
         let latency = self.random.latency();
-        self.events.after(latency, Event::Answer(sent, happened, image));
+        self.events.after(latency, Event::Response(sent, happened, image));
     }
 
     fn record(&mut self, sent: &Sent) {
@@ -338,7 +338,7 @@ impl World {
         self.events.after(later, Event::Settle(lease));
     }
 
-    fn answer(&mut self, sent: Sent, happened: bool, image: Option<Image>) {
+    fn respond(&mut self, sent: Sent, happened: bool, image: Option<Image>) {
         if sent.lost {
             // Only debits are out: too much is counted, never too little.
             return;

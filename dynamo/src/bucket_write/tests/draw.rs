@@ -54,7 +54,7 @@ impl Draw {
         BucketConfig::new(LimitSet::new(limits).unwrap(), parent, cascade, ttl)
     }
 
-    /// A bucket of these terms as it may stand in a table.
+    /// A bucket with these parameters as a table may have it.
     pub(super) fn item(&mut self, terms: &BucketConfig) -> Attributes {
         let mut item = Attributes::default();
         let number = Scalar::Number;
