@@ -83,6 +83,7 @@ class RateLimitExceeded(RateLimitError):
                     "exceeded": status.exceeded,
                     "retry_after_seconds": _finite(status.retry_after_seconds),
                 }
+                | ({} if status.resets_at is None else {"resets_at": status.resets_at})
                 for status in self.statuses
             ],
         }
