@@ -37,6 +37,12 @@ class LeaseBase:
         return self._core.is_counted()
 
     @property
+    def is_lost(self) -> bool:
+        """True if permits of a limit on calls in flight have expired, because they could not be renewed. Other calls may run in their
+        place."""
+        return self._core.is_lost()
+
+    @property
     def statuses(self) -> list[LimitStatus]:
         """Every limit after the tokens were taken: the entity's own, then its parents'."""
         return [status(entry) for entry in self._core.statuses()]

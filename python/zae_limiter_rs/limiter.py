@@ -15,7 +15,7 @@ from ._limiter import LimiterBase, warn_stored_limits
 from ._names import validate_identifier, validate_resource
 from .exceptions import ZAELimiterError
 from .lease import Acquire
-from .models import Limit, LimiterInfo, OnUnavailable, StackOptions, Status
+from .models import Limit, LimiterInfo, LimiterStats, OnUnavailable, StackOptions, Status
 from .money import Estimate
 from .repository import Repository
 from .stored import Stored
@@ -137,9 +137,9 @@ class RateLimiter(LimiterBase[Repository], Stored):
         """Waits until every adjustment and refund in flight is written."""
         await run((await self._open()).settled())
 
-    async def stats(self) -> dict[str, int]:
-        """Counters of this limiter: calls granted, refused, unavailable, changes that were not written, buckets."""
-        return (await self._open()).stats()
+    async def stats(self) -> LimiterStats:
+        """Counters of this limiter in this process."""
+        return LimiterStats(**(await self._open()).stats())
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The limits and the policy stored for the system."""

@@ -17,7 +17,7 @@ from ._limiter import LimiterBase, warn_stored_limits
 from ._names import validate_identifier, validate_resource
 from .exceptions import ZAELimiterError
 from .sync_lease import SyncAcquire
-from .models import Limit, LimiterInfo, OnUnavailable, StackOptions, Status
+from .models import Limit, LimiterInfo, LimiterStats, OnUnavailable, StackOptions, Status
 from .money import Estimate
 from .sync_repository import SyncRepository
 from .sync_stored import SyncStored
@@ -139,9 +139,9 @@ class SyncRateLimiter(LimiterBase[SyncRepository], SyncStored):
         """Waits until every adjustment and refund in flight is written."""
         run((self._open()).settled())
 
-    def stats(self) -> dict[str, int]:
-        """Counters of this limiter: calls granted, refused, unavailable, changes that were not written, buckets."""
-        return (self._open()).stats()
+    def stats(self) -> LimiterStats:
+        """Counters of this limiter in this process."""
+        return LimiterStats(**(self._open()).stats())
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The limits and the policy stored for the system."""
