@@ -61,6 +61,7 @@
 //! |---|---|
 //! | connect and configure | [`RateLimiter::builder`], [`RateLimiterBuilder`] |
 //! | limit a call | [`RateLimiter::acquire`], [`Acquire`], [`Lease`] |
+//! | charge several resources, all or none | [`Acquire::and`], [`Lease::on`] |
 //! | ask what is left | [`Acquire::peek`], [`Availability`] |
 //! | wait for tokens | [`Acquire::wait_up_to`] |
 //! | set limits, create entities | [`RateLimiter::repository`], [`Repository`] |
@@ -108,7 +109,7 @@ mod store;
 #[cfg(feature = "tower")]
 pub mod tower;
 
-pub use acquire::{Acquire, Admission, Availability, Lease};
+pub use acquire::{Acquire, Adjust, Admission, Availability, Lease, MAX_RESOURCES, ResourceLease};
 pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};

@@ -78,6 +78,8 @@ pub(super) struct Scenario {
     pub(super) given_limits: u32,
     /// Leases that take more.
     pub(super) more: u32,
+    /// Calls that charge two resources.
+    pub(super) several: u32,
     /// Parents and cascading change while traffic runs.
     pub(super) family_changes: bool,
     /// An entity has limits of its own.
@@ -134,6 +136,7 @@ impl Scenario {
             patient: 0,
             given_limits: 0,
             more: 0,
+            several: 0,
             family_changes: false,
             own_limits: false,
             share: false,
@@ -206,6 +209,20 @@ impl Scenario {
             patient: 200,
             cascade: true,
             config_changes: true,
+            crashes: 0,
+            ..Self::hostile(seed)
+        }
+    }
+
+    /// As hostile, with calls that charge two resources, wait, and take more.
+    pub(super) fn several(seed: u64) -> Self {
+        Self {
+            several: 600,
+            patient: if seed.is_multiple_of(2) { 200 } else { 0 },
+            more: 200,
+            cancelled: 100,
+            cascade: !seed.is_multiple_of(3),
+            own_limits: seed.is_multiple_of(5),
             crashes: 0,
             ..Self::hostile(seed)
         }

@@ -41,6 +41,7 @@ pub(super) struct Report {
     pub(super) refused: u64,
     pub(super) unavailable: u64,
     pub(super) local: u64,
+    pub(super) several: u64,
     pub(super) writes: u64,
     pub(super) on_slots_of_others: u64,
     /// Changes that were given up.
@@ -398,6 +399,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         refused: call_totals.refused,
         unavailable: call_totals.unavailable,
         local: call_totals.local,
+        several: call_totals.several,
         writes: world.oracle.writes,
         on_slots_of_others: world.oracle.on_slots_of_others,
         unwritten: limiters

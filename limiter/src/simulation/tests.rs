@@ -32,6 +32,7 @@ struct Sum {
     legacy_removed: u64,
     parameters: u64,
     local: u64,
+    several: u64,
     on_slots_of_others: u64,
     unwritten: u64,
 }
@@ -62,6 +63,7 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         sum.legacy_removed += report.legacy_removed;
         sum.parameters += report.parameters;
         sum.local += report.local;
+        sum.several += report.several;
         sum.on_slots_of_others += report.on_slots_of_others;
         sum.unwritten += report.unwritten;
         refused += report.refused;
@@ -243,6 +245,17 @@ fn what_is_owed_and_not_written_yet_refuses_calls() {
 fn limits_of_calls_and_of_entities_and_changing_parents_stay_exact() {
     let sum = check("limits_of_calls", Scenario::changing, seeds(8, 300));
     assert!(sum.parameters > 0, "{sum:?}");
+}
+
+#[test]
+fn calls_that_charge_several_resources_are_kept_whole_or_not_at_all() {
+    let sum = check("calls_that_charge_several", Scenario::several, seeds(12, 400));
+    assert!(sum.several > 0, "{sum:?}");
+    let stormy = |seed| Scenario {
+        several: 600,
+        ..Scenario::stormy(seed)
+    };
+    check("calls_that_charge_several", stormy, seeds(4, 100));
 }
 
 #[test]

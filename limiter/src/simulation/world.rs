@@ -16,6 +16,7 @@ use super::config::Configuration;
 use super::faults::{Scenario, Weather};
 use super::oracle::{Oracle, Violation};
 use super::sdk::SdkTable;
+use super::traffic::{BUDGET, RESOURCE};
 use crate::store::{ItemsRead, ItemsWanted, WriteOutcome};
 
 /// The table, and everything that is known about what happened to it.
@@ -133,12 +134,14 @@ impl World {
             return Some(item);
         }
         let entity = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
-        let resource = Resource::parse(super::traffic::RESOURCE).ok()?;
-        let bucket = BucketKey { entity, resource };
-        if *key != bucket.key() {
-            return None;
-        }
-        self.item(&bucket, consistent).map(Attributes::to_item)
+        let bucket = [RESOURCE, BUDGET].into_iter().find_map(|resource| {
+            let bucket = BucketKey {
+                entity: entity.clone(),
+                resource: Resource::parse(resource).ok()?,
+            };
+            (*key == bucket.key()).then_some(bucket)
+        });
+        self.item(&bucket?, consistent).map(Attributes::to_item)
     }
 
     pub(super) fn read(&mut self, wanted: &ItemsWanted) -> ItemsRead {

@@ -203,10 +203,11 @@ impl Bench {
     }
 
     pub(super) async fn chain(&self, entity: &str) -> Result<Vec<String>> {
-        let chain = self
-            .cache
-            .resolve_chain(&EntityId::parse(entity)?, &gpt())
-            .await?;
+        let key = BucketKey {
+            entity: EntityId::parse(entity)?,
+            resource: gpt(),
+        };
+        let chain = self.cache.resolve_chain(&key, None).await?;
         Ok(chain.into_iter().map(|(entity, _)| entity.to_string()).collect())
     }
 
