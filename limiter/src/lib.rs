@@ -111,6 +111,7 @@ pub mod tower;
 pub use acquire::{Acquire, Admission, Availability, Lease};
 pub use admin::{BucketLimit, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
+pub use admin::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
