@@ -28,6 +28,8 @@ mod usage_counter;
 mod usage_query;
 mod versions;
 
+#[cfg(test)]
+pub(crate) use bucket_change::{ChangeStore, Committed, Found, Plan, TopUpRequest, change_once};
 pub use bucket_change::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use buckets::{BucketLimit, BucketState, BucketWriter};
 pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};

@@ -35,6 +35,7 @@ mod run;
 mod sdk;
 mod tests;
 mod throttling;
+mod top_ups;
 mod traffic;
 mod unwritten;
 mod world;
@@ -63,6 +64,8 @@ pub(crate) enum Mutation {
     MarginAboveBurst,
     /// The configuration is not read consistently before it is written to a bucket.
     InconsistentReload,
+    /// A top-up does not require that there is no idempotency record of it.
+    TopUpWithoutRecord,
 }
 
 impl Mutation {

@@ -25,6 +25,8 @@ use crate::error::Conflict;
 use crate::{Error, Repository, Result};
 
 pub use reset::{LimitReset, ResetReport};
+#[cfg(test)]
+pub(crate) use top_up::TopUpRequest;
 pub use top_up::{TopUp, TopUpReport};
 
 /// The longest idempotency key, in bytes.
