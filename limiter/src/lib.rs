@@ -112,6 +112,7 @@ pub mod tower;
 pub use acquire::{Acquire, Adjust, Admission, Availability, Lease, MAX_RESOURCES, ResourceLease};
 pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
+pub use admin::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};

@@ -51,9 +51,9 @@ pub use limit::{
 };
 pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName};
 pub use records::{
-    AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord, InvalidPolicy,
-    InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
-    Unknown, UsageSnapshot, Version, VersionRecord, usage_attribute,
+    AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord,
+    IdempotencyRecord, InvalidPolicy, InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress,
+    ResourceRegistry, SystemSettings, Unknown, UsageSnapshot, Version, VersionRecord, usage_attribute,
 };
 pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use tokens::{Tokens, TooManyTokens, whole_tokens};

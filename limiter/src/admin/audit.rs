@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use zae_limiter_dynamo::{Query, Sort, key_of};
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::keys::{self, prefix};
 use zae_limiter_schema::money::{MicroDollars, Prices};
 use zae_limiter_schema::{
@@ -119,6 +120,18 @@ impl Repository {
     ) -> Result<AuditEvent> {
         let subject = AuditSubject::Entity(entity.clone());
         self.event(subject, action, None, details).await
+    }
+
+    /// The event of a change of a bucket by hand.
+    pub(super) async fn bucket_event(
+        &self,
+        bucket: &BucketKey,
+        action: AuditAction,
+        details: Details,
+    ) -> Result<AuditEvent> {
+        let subject = AuditSubject::Entity(bucket.entity.clone());
+        self.event(subject, action, Some(bucket.resource.as_str()), details)
+            .await
     }
 
     /// The event of a change to a level of configuration.

@@ -98,6 +98,8 @@ pub(super) struct Scenario {
     pub(super) skew: i64,
     /// New buckets carry this many slots of an earlier release.
     pub(super) legacy_slots: u32,
+    /// Somebody tops up buckets while traffic runs.
+    pub(super) top_ups: bool,
     /// Writes and reads of buckets also go through the SDK to the embedded store.
     pub(super) sdk: bool,
     pub(super) mutation: Option<Mutation>,
@@ -146,6 +148,7 @@ impl Scenario {
             wrong_dates: 0,
             skew: 0,
             legacy_slots: 0,
+            top_ups: false,
             sdk: false,
             mutation: None,
         }

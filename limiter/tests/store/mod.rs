@@ -6,6 +6,7 @@ mod support;
 
 mod audit;
 mod availability;
+mod bucket_changes;
 mod bucket_states;
 mod call_counts;
 mod capacity;

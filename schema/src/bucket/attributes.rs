@@ -66,16 +66,22 @@ pub enum QuotaField {
     Period,
     /// `tc`: net total consumed.
     Consumed,
+    /// `tu`: topped up: what may be used beyond the amount in one period.
+    ToppedUp,
+    /// `te`: the end of that period, in epoch milliseconds.
+    ToppedUpUntil,
 }
 
 impl QuotaField {
     /// Every field.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Used,
         Self::PeriodEnd,
         Self::Amount,
         Self::Period,
         Self::Consumed,
+        Self::ToppedUp,
+        Self::ToppedUpUntil,
     ];
 
     /// The suffix of the attribute.
@@ -86,6 +92,8 @@ impl QuotaField {
             Self::Amount => "cp",
             Self::Period => "sc",
             Self::Consumed => "tc",
+            Self::ToppedUp => "tu",
+            Self::ToppedUpUntil => "te",
         }
     }
 }

@@ -61,17 +61,23 @@ pub enum AuditAction {
     LimitsSet,
     /// The configuration of a level was deleted.
     LimitsDeleted,
+    /// Something was added to what was left of a limit.
+    ToppedUp,
+    /// Limits of a bucket were made as if nothing were used.
+    LimitsReset,
     /// Something that a newer version writes.
     Other(String),
 }
 
 impl AuditAction {
-    const KNOWN: [(Self, &'static str); 5] = [
+    const KNOWN: [(Self, &'static str); 7] = [
         (Self::EntityCreated, "entity_created"),
         (Self::EntityUpdated, "entity_updated"),
         (Self::EntityDeleted, "entity_deleted"),
         (Self::LimitsSet, "limits_set"),
         (Self::LimitsDeleted, "limits_deleted"),
+        (Self::ToppedUp, "topped_up"),
+        (Self::LimitsReset, "limits_reset"),
     ];
 
     /// The value of the attribute `action`.

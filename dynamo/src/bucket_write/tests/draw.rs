@@ -161,6 +161,7 @@ impl Draw {
                 adjust: part(3),
                 debit: part(2),
                 recount: -part(8),
+                top_up: part(8),
             };
             batch.add(limit.name(), demand);
         }
