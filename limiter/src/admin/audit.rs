@@ -212,10 +212,18 @@ fn limit_details(limit: &Limit) -> AttributeValue {
             ("refill_amount", number(rate.refill_amount().get())),
             ("refill_period_seconds", number(rate.refill_period_seconds())),
         ],
-        LimitKind::Quota(quota) => vec![
-            ("quota", number(quota.amount().get())),
-            ("per", text(&quota.period().to_string())),
-        ],
+        LimitKind::Quota(quota) => {
+            let mut fields = vec![
+                ("quota", number(quota.amount().get())),
+                ("per", text(&quota.period().to_string())),
+            ];
+            if !quota.alerts().is_empty() {
+                let alerts = quota.alerts().percentages();
+                let alerts = alerts.map(|percent| number(percent.into())).collect();
+                fields.push(("alert_at", AttributeValue::L(alerts)));
+            }
+            fields
+        }
         LimitKind::Concurrency(limit) => vec![
             ("concurrency", number(limit.permits().get())),
             ("expires_after_seconds", number(limit.expires_after_seconds())),

@@ -42,7 +42,7 @@ pub use evaluation::Evaluation;
 pub use image::{Image, LimitImage};
 pub use kinds::{
     ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitState, Presence, QuotaForm,
-    QuotaImage, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
+    QuotaImage, QuotaParams, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
 };
 pub use params::Params;
 pub use retry_after::{Outlook, Reset, RetryAfter};

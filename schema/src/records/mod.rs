@@ -12,7 +12,7 @@ pub use audit::{AuditAction, AuditEvent, AuditSubject, InvalidSubject};
 pub use config::{ConfigRecord, InvalidPolicy, OnUnavailable, SystemSettings};
 pub use entity::{EntityRecord, Metadata};
 pub use registry::{EntityConfigRegistry, ResourceRegistry};
-pub use usage::{Progress, UsageSnapshot, attribute as usage_attribute};
+pub use usage::{Progress, UsageSnapshot, attribute as usage_attribute, threshold_text};
 pub use version::{InvalidVersion, Version, VersionRecord};
 
 use std::collections::BTreeMap;
