@@ -248,6 +248,10 @@ impl ConfigSource for Port {
             Ok(read)
         })
     }
+
+    fn clock_offset(&self) -> i64 {
+        self.dates.as_ref().map_or(0, ServerTime::offset)
+    }
 }
 
 impl Store for Port {
@@ -303,10 +307,6 @@ impl Store for Port {
             self.signs().await?;
             Ok(WriteSlot::default())
         })
-    }
-
-    fn clock_offset(&self) -> i64 {
-        self.dates.as_ref().map_or(0, ServerTime::offset)
     }
 
     /// Dates have whole seconds.
