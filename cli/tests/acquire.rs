@@ -86,11 +86,11 @@ fn a_rejected_call_exits_with_75_and_prints_the_json_of_the_python_package() {
     let result = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1", "--output", "json"])
         .expect_exit(75);
-    let rejection = result.json();
-    assert_eq!(rejection["error"], "rate_limit_exceeded");
-    assert!(rejection["retry_after_seconds"].as_f64().unwrap() > 3600.0);
-    assert!(rejection["retry_after_ms"].is_u64());
-    let limit = &rejection["limits"][0];
+    let refusal = result.json();
+    assert_eq!(refusal["error"], "rate_limit_exceeded");
+    assert!(refusal["retry_after_seconds"].as_f64().unwrap() > 3600.0);
+    assert!(refusal["retry_after_ms"].is_u64());
+    let limit = &refusal["limits"][0];
     for field in [
         "entity_id",
         "resource",
@@ -102,7 +102,7 @@ fn a_rejected_call_exits_with_75_and_prints_the_json_of_the_python_package() {
         "exceeded",
         "retry_after_seconds",
     ] {
-        assert!(limit.get(field).is_some(), "{field} in {rejection}");
+        assert!(limit.get(field).is_some(), "{field} in {refusal}");
     }
     let table = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1"])

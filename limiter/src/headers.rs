@@ -1,7 +1,5 @@
 //! The HTTP header fields that describe rate limits, as text, for any HTTP library.
 
-use zae_limiter_schema::Rate;
-
 use crate::RetryAfter;
 use crate::status::{LimitStatus, Refusal};
 
@@ -63,7 +61,9 @@ impl RateLimitHeaders {
         let policies = statuses.iter().map(|status| {
             let limit = &status.limit;
             let quota = integer(limit.capacity().get().into());
-            let window = window(status).map(|seconds| format!(";w={}", integer(seconds)));
+            let window = status
+                .window_seconds()
+                .map(|seconds| format!(";w={}", integer(seconds)));
             let name = policy_name(status, first);
             format!("\"{name}\";q={quota}{}", window.unwrap_or_default())
         });
@@ -114,27 +114,10 @@ fn policy_name(status: &LimitStatus, first: &LimitStatus) -> String {
     name
 }
 
-/// The seconds in which all of the limit comes back. Calls in flight come back when they end.
-fn window(status: &LimitStatus) -> Option<u128> {
-    let period = status.reset.map(|reset| u128::from(reset.period.as_secs()));
-    period.or_else(|| {
-        Some(refill_seconds(
-            status.limit.rate()?,
-            status.limit.capacity().get(),
-        ))
-    })
-}
-
 /// The seconds until some of the limit comes back.
 fn next_token(status: &LimitStatus) -> Option<u128> {
     let reset = status.reset.map(|reset| reset.after.as_millis().div_ceil(1000));
-    reset.or_else(|| Some(refill_seconds(status.limit.rate()?, 1)))
-}
-
-/// The seconds to refill the given tokens, rounded up.
-fn refill_seconds(rate: &Rate, tokens: u64) -> u128 {
-    let time = u128::from(tokens) * u128::from(rate.refill_period_seconds());
-    time.div_ceil(u128::from(rate.refill_amount().get()))
+    reset.or_else(|| status.limit.kind().seconds_to_refill(1))
 }
 
 fn integer(value: u128) -> u128 {

@@ -110,8 +110,9 @@ mod store;
 pub mod tower;
 
 pub use acquire::{Acquire, Adjust, Admission, Availability, Lease, MAX_RESOURCES, ResourceLease};
-pub use admin::{BucketLimit, BucketState, BucketWriter};
+pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
+pub use admin::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -130,8 +131,8 @@ pub use zae_limiter_dynamo::EmbeddedStore;
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 pub use zae_limiter_schema::bucket::{Reset, RetryAfter};
 pub use zae_limiter_schema::{
-    ConfigLevel, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, OnUnavailable, QuotaPeriod,
-    Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
+    ConfigLevel, Counted, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, OnUnavailable,
+    QuotaPeriod, Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
 };
 
 /// The numbers of each kind of limit: see [`LimitKind`].

@@ -44,6 +44,14 @@ impl LimitStatus {
         }
     }
 
+    /// The seconds in which all of the limit comes back: a rate from empty, a quota in its period. None for calls in flight,
+    /// which come back when they end.
+    pub fn window_seconds(&self) -> Option<u128> {
+        let period = self.reset.map(|reset| u128::from(reset.period.as_secs()));
+        let limit = &self.limit;
+        period.or_else(|| limit.kind().seconds_to_refill(limit.capacity().get()))
+    }
+
     /// How many tokens are missing.
     pub fn deficit(&self) -> u64 {
         let missing = i128::from(self.requested) - i128::from(self.available);
@@ -111,12 +119,12 @@ impl Refusal {
         self.statuses.iter().filter(|status| status.refused)
     }
 
-    /// The limits that were not exceeded.
+    /// The limits that had enough.
     pub fn passed_limits(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| !status.refused)
     }
 
-    /// The violation with the longest wait.
+    /// The refused limit with the longest wait.
     pub fn primary_limit(&self) -> Option<&LimitStatus> {
         self.refused_limits().max_by_key(|status| status.retry_after)
     }

@@ -94,6 +94,7 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
     let requested = statuses.iter().any(|status| status.requested > 0);
     let first = statuses.first().map(|status| &status.resource);
     let several = statuses.iter().any(|status| Some(&status.resource) != first);
+    let resets = statuses.iter().any(|status| status.reset.is_some());
     let mut columns = vec![("Entity", Align::Left)];
     if several {
         columns.push(("Resource", Align::Left));
@@ -104,6 +105,9 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
         ("Capacity", Align::Right),
         ("Burst", Align::Right),
     ]);
+    if resets {
+        columns.push(("Resets", Align::Left));
+    }
     if requested {
         columns.extend([("Requested", Align::Right), ("", Align::Left)]);
     }
@@ -119,6 +123,13 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
             grouped(status.limit.capacity().get()),
             grouped(status.limit.burst().get()),
         ]);
+        if resets {
+            row.push(
+                status
+                    .reset
+                    .map_or_else(String::new, |reset| reset.at.to_string()),
+            );
+        }
         if requested {
             row.push(grouped(status.requested));
             row.push(if status.refused { "refused" } else { "" }.to_owned());

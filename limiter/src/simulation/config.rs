@@ -53,10 +53,11 @@ fn own_limits() -> LimitSet {
     limits((8, 8), (40, 25))
 }
 
+/// The parameters of the rates.
 fn params(limits: &LimitSet) -> BTreeMap<LimitName, Params> {
     let params = limits
         .iter()
-        .map(|limit| (limit.name().clone(), Params::from(limit.rate().unwrap())));
+        .filter_map(|limit| Some((limit.name().clone(), Params::from(limit.rate()?))));
     params.collect()
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Scenario {
     pub(super) callers_per_limiter: usize,
     pub(super) peers: usize,
     pub(super) duration: Duration,
-    /// Answers that never arrive, though the write happened.
+    /// Responses that never arrive, though the write happened.
     pub(super) lost_responses: u32,
     /// Requests that the network delivers twice.
     pub(super) repeated: u32,
@@ -98,6 +98,8 @@ pub(super) struct Scenario {
     pub(super) skew: i64,
     /// New buckets carry this many slots of an earlier release.
     pub(super) legacy_slots: u32,
+    /// Somebody tops up buckets while traffic runs.
+    pub(super) top_ups: bool,
     /// Writes and reads of buckets also go through the SDK to the embedded store.
     pub(super) sdk: bool,
     pub(super) mutation: Option<Mutation>,
@@ -146,12 +148,13 @@ impl Scenario {
             wrong_dates: 0,
             skew: 0,
             legacy_slots: 0,
+            top_ups: false,
             sdk: false,
             mutation: None,
         }
     }
 
-    /// Everything at once: a fifth of the answers lost, three in a hundred requests late.
+    /// Everything at once: a fifth of the responses lost, three in a hundred requests late.
     pub(super) fn hostile(seed: u64) -> Self {
         Self {
             lost_responses: 200,

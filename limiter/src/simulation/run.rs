@@ -20,6 +20,7 @@ use super::peer::Peer;
 use super::port::Port;
 use super::refusals::SharedWaiters;
 use super::sdk::SdkTable;
+use super::top_ups::top_up_buckets;
 use super::traffic::{CallTotals, Caller, LocalUse, RESOURCE, SharedCallTotals};
 use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
@@ -260,6 +261,10 @@ async fn simulate(scenario: Scenario) -> Report {
     }
     if run.scenario.deletions {
         others.spawn(delete_buckets(world.clone()));
+    }
+    if run.scenario.top_ups {
+        let random = fastrand::Rng::with_seed(run.scenario.seed.wrapping_add(33));
+        others.spawn(top_up_buckets(world.clone(), random));
     }
     if run.scenario.outages {
         others.spawn(change_weather(world.clone()));

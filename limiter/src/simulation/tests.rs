@@ -432,3 +432,35 @@ fn copies_of_a_running_process_admit_nothing_too_much() {
     };
     check("copies_of_a_running_process", calm, seeds(4, 100));
 }
+
+/// Somebody tops buckets up while calls take from them.
+fn topped_up(seed: u64) -> Scenario {
+    Scenario {
+        top_ups: true,
+        lost_responses: 200,
+        lost_requests: 100,
+        repeated: 150,
+        expiry: false,
+        crashes: 0,
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn top_ups_under_traffic_count_once() {
+    check("top_ups_under_traffic", topped_up, seeds(10, 300));
+    let calm = |seed| Scenario {
+        top_ups: true,
+        ..Scenario::calm(seed)
+    };
+    check("top_ups_under_traffic", calm, seeds(4, 100));
+}
+
+#[test]
+fn a_top_up_that_counts_twice_is_noticed() {
+    let noticed = (0..10).find(|seed| {
+        let broken = run(topped_up(*seed).breaking(Mutation::TopUpWithoutRecord));
+        !broken.violations.is_empty() && run(topped_up(*seed)).violations.is_empty()
+    });
+    assert!(noticed.is_some());
+}

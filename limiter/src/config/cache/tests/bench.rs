@@ -163,7 +163,7 @@ pub(super) struct Bench {
     pub(super) cache: Arc<ConfigCache>,
 }
 
-/// A source that answers only when it is told to.
+/// A source that responds only when it is told to.
 pub(super) fn holding() -> Bench {
     let held = Fake {
         hold: Some(Notify::new()),
