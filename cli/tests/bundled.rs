@@ -118,7 +118,10 @@ async fn queue_of_budgets(aws: &SdkConfig) -> (aws_sdk_sqs::Client, String) {
     let pattern = json!({
         "source": ["zae-limiter"], "detail-type": ["Quota threshold crossed"], "detail": {"table": ["demo"]},
     });
-    let rule = events.put_rule().name("budgets").event_pattern(pattern.to_string());
+    let rule = events
+        .put_rule()
+        .name("budgets")
+        .event_pattern(pattern.to_string());
     rule.send().await.unwrap();
     let queue = Target::builder()
         .id("queue")
@@ -161,18 +164,32 @@ fn a_budget_that_is_used_up_reaches_a_queue_through_a_rule() {
             break;
         }
     }
-    let thresholds: Vec<_> = found.iter().map(|event| event["detail"]["threshold"].as_u64()).collect();
-    assert!(thresholds.contains(&Some(80)) && thresholds.contains(&Some(100)), "{found:?}");
+    let thresholds: Vec<_> = found
+        .iter()
+        .map(|event| event["detail"]["threshold"].as_u64())
+        .collect();
+    assert!(
+        thresholds.contains(&Some(80)) && thresholds.contains(&Some(100)),
+        "{found:?}"
+    );
     for event in &found {
         let detail = &event["detail"];
         assert_eq!(
-            (&detail["entity"], &detail["resource"], &detail["limit"], &detail["cap"]),
+            (
+                &detail["entity"],
+                &detail["resource"],
+                &detail["limit"],
+                &detail["cap"]
+            ),
             (&json!("user-1"), &json!("gpt-4"), &json!("spend"), &json!(10)),
             "{event}"
         );
         let used = detail["used"].as_u64().unwrap();
         assert_eq!(used * 10, detail["threshold"].as_u64().unwrap(), "{event}");
         assert_eq!(detail["id"].as_str().unwrap().len(), 32);
-        assert_eq!(event["resources"][0].as_str().unwrap().rsplit('/').next(), Some("demo"));
+        assert_eq!(
+            event["resources"][0].as_str().unwrap().rsplit('/').next(),
+            Some("demo")
+        );
     }
 }
