@@ -1,5 +1,7 @@
 //! Where each record lives: keys of the table and of its three indexes.
 
+use sha2::{Digest, Sha256};
+
 use crate::{ConfigLevel, EntityId, LimitName, Resource, Timestamp, Ulid, Window};
 
 pub mod attribute;
@@ -25,6 +27,8 @@ pub mod prefix {
     pub const CONFIG: &str = "#CONFIG#";
     /// Usage snapshots of an entity.
     pub const USAGE: &str = "#USAGE#";
+    /// Changes of an entity's buckets by hand, by idempotency key.
+    pub const IDEMPOTENCY: &str = "#ONCE#";
     /// Thresholds of quotas that an entity has reached.
     pub const THRESHOLD: &str = "#THRESHOLD#";
     /// Audit events of one partition.
@@ -85,6 +89,17 @@ pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
     key(
         entity_partition(entity),
         [prefix::BUCKET, resource.as_str()].concat(),
+    )
+}
+
+/// The record of a change of an entity's buckets that was made under an idempotency key. Keys are of any length, so that a
+/// hash of it stands in its place.
+pub fn idempotency(entity: &EntityId, idempotency_key: &str) -> Key {
+    let hash = Sha256::digest(idempotency_key.as_bytes());
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    key(
+        entity_partition(entity),
+        format!("{}{digits}", prefix::IDEMPOTENCY),
     )
 }
 

@@ -66,18 +66,24 @@ pub enum QuotaField {
     Period,
     /// `tc`: net total consumed.
     Consumed,
+    /// `tu`: topped up: what may be used beyond the amount in one period.
+    ToppedUp,
+    /// `te`: the end of that period, in epoch milliseconds.
+    ToppedUpUntil,
     /// `al`: at which percentages of the amount somebody is told, as text. Most quotas have none.
     Alerts,
 }
 
 impl QuotaField {
     /// Every field.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Used,
         Self::PeriodEnd,
         Self::Amount,
         Self::Period,
         Self::Consumed,
+        Self::ToppedUp,
+        Self::ToppedUpUntil,
         Self::Alerts,
     ];
     /// The fields that a quota always has once it is used.
@@ -97,6 +103,8 @@ impl QuotaField {
             Self::Amount => "cp",
             Self::Period => "sc",
             Self::Consumed => "tc",
+            Self::ToppedUp => "tu",
+            Self::ToppedUpUntil => "te",
             Self::Alerts => "al",
         }
     }

@@ -144,6 +144,10 @@ impl Attributes {
         if used != 0 && period_end.is_none() {
             return Err(missing(&attr(QuotaField::PeriodEnd)));
         }
+        let topped_up = self
+            .optional_number(&attr(QuotaField::ToppedUp), 0..=most)?
+            .unwrap_or(0);
+        let topped_up_until = self.optional_number(&attr(QuotaField::ToppedUpUntil), 0..=MAX_REFILLED_AT)?;
         Ok(QuotaImage {
             amount: required(QuotaField::Amount, 1..=Params::MAX_AMOUNT)?,
             period,
@@ -151,6 +155,8 @@ impl Attributes {
             used,
             period_end: period_end.map(|end| Timestamp::from_millis(narrow(end))),
             consumed: required(QuotaField::Consumed, -MAX_COUNTER..=MAX_COUNTER)?,
+            topped_up,
+            topped_up_until: topped_up_until.map(|end| Timestamp::from_millis(narrow(end))),
         })
     }
 

@@ -6,33 +6,55 @@ use serde::ser::SerializeStruct as _;
 use super::{Concurrency, LimitKind, Quota, QuotaPeriod, Rate, Thresholds, positive_tokens};
 use crate::{Limit, LimitName};
 
-impl serde::Serialize for Limit {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = match self.kind() {
-            LimitKind::Rate(_) => 5,
-            LimitKind::Quota(quota) if !quota.alerts().is_empty() => 4,
-            LimitKind::Quota(_) | LimitKind::Concurrency(_) => 3,
-        };
-        let mut limit = serializer.serialize_struct("Limit", fields)?;
-        limit.serialize_field("name", self.name())?;
+/// A field of a limit as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(untagged)]
+pub enum LimitField {
+    /// A number.
+    Number(u64),
+    /// Several numbers.
+    Numbers(Vec<u64>),
+    /// A text.
+    Text(String),
+}
+
+impl Limit {
+    /// Its fields by name, those of its kind after its name.
+    pub fn fields(&self) -> Vec<(&'static str, LimitField)> {
+        let number = LimitField::Number;
+        let mut fields = vec![("name", LimitField::Text(self.name().to_string()))];
         match self.kind() {
-            LimitKind::Rate(rate) => {
-                limit.serialize_field("capacity", &rate.capacity())?;
-                limit.serialize_field("burst", &rate.burst())?;
-                limit.serialize_field("refill_amount", &rate.refill_amount())?;
-                limit.serialize_field("refill_period_seconds", &rate.refill_period_seconds())?;
-            }
+            LimitKind::Rate(rate) => fields.extend([
+                ("capacity", number(rate.capacity().get())),
+                ("burst", number(rate.burst().get())),
+                ("refill_amount", number(rate.refill_amount().get())),
+                ("refill_period_seconds", number(rate.refill_period_seconds())),
+            ]),
             LimitKind::Quota(quota) => {
-                limit.serialize_field("quota", &quota.amount())?;
-                limit.serialize_field("per", quota.period())?;
+                fields.extend([
+                    ("quota", number(quota.amount().get())),
+                    ("per", LimitField::Text(quota.period().to_string())),
+                ]);
                 if !quota.alerts().is_empty() {
-                    limit.serialize_field("alert_at", &quota.alerts())?;
+                    let alerts = quota.alerts().percentages().map(u64::from).collect();
+                    fields.push(("alert_at", LimitField::Numbers(alerts)));
                 }
             }
-            LimitKind::Concurrency(concurrency) => {
-                limit.serialize_field("concurrency", &concurrency.permits())?;
-                limit.serialize_field("expires_after_seconds", &concurrency.expires_after_seconds())?;
-            }
+            LimitKind::Concurrency(limit) => fields.extend([
+                ("concurrency", number(limit.permits().get())),
+                ("expires_after_seconds", number(limit.expires_after_seconds())),
+            ]),
+        }
+        fields
+    }
+}
+
+impl serde::Serialize for Limit {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = self.fields();
+        let mut limit = serializer.serialize_struct("Limit", fields.len())?;
+        for (name, value) in &fields {
+            limit.serialize_field(name, value)?;
         }
         limit.end()
     }

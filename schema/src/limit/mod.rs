@@ -20,6 +20,7 @@ use std::time::Duration;
 use crate::{InvalidName, LimitName, Tokens, TooManyTokens};
 
 pub use concurrency::Concurrency;
+pub use json::LimitField;
 pub use period::{Boundary, QuotaPeriod, Weekday};
 pub use quota::Quota;
 pub use rate::Rate;
@@ -269,7 +270,43 @@ impl Limit {
     }
 }
 
+/// What people count of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// What is available of a rate.
+    Available,
+    /// What was used of a quota.
+    Used,
+    /// Which permits are held of a concurrency limit.
+    Held,
+}
+
 impl LimitKind {
+    /// What people count of it.
+    pub const fn counted(&self) -> Counted {
+        match self {
+            Self::Rate(_) => Counted::Available,
+            Self::Quota(_) => Counted::Used,
+            Self::Concurrency(_) => Counted::Held,
+        }
+    }
+
+    /// How long what a call holds lasts if nobody releases or renews it. Nothing for kinds that hold nothing.
+    pub const fn expires_after(&self) -> Option<Duration> {
+        match self {
+            Self::Rate(_) | Self::Quota(_) => None,
+            Self::Concurrency(limit) => Some(Duration::from_secs(limit.expires_after_seconds())),
+        }
+    }
+
+    /// In how many seconds this many tokens come back, rounded up. Nothing for kinds that do not refill.
+    pub fn seconds_to_refill(&self, tokens: u64) -> Option<u128> {
+        match self {
+            Self::Rate(rate) => Some(rate.seconds_to_refill(tokens)),
+            Self::Quota(_) | Self::Concurrency(_) => None,
+        }
+    }
+
     /// The kind as a word: `rate`, `quota` or `concurrency`.
     pub const fn as_str(&self) -> &'static str {
         match self {

@@ -89,7 +89,7 @@ const KNOWN: [&str; 16] = [
 ];
 
 impl UsageSnapshot {
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let index = keys::gsi2_usage(&self.resource, self.window, &self.entity);
         let mut item = Builder::new(&keys::usage(&self.entity, &self.resource, self.window))

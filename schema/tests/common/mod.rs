@@ -108,6 +108,7 @@ pub fn demand(token_bucket: TokenBucket) -> impl Strategy<Value = Demand> {
             adjust,
             debit,
             recount,
+            top_up: 0,
         })
 }
 

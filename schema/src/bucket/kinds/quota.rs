@@ -4,6 +4,9 @@
 //! do not disturb each other. The first call after the end begins the next period in the same write; nothing else resets a
 //! quota. The period on the item counts, whatever a client's clock or time zone database says about boundaries: a clock that
 //! is behind cannot open a period again.
+//!
+//! A top-up adds to what may be used in one period (`tu`), and stores that period's end beside it (`te`): it counts while the
+//! item has that end, and nobody has to remove it.
 
 use std::time::Duration;
 
@@ -29,6 +32,10 @@ pub struct QuotaImage {
     pub period_end: Option<Timestamp>,
     /// Net millitokens consumed since the limit came to the bucket (`tc`).
     pub consumed: i128,
+    /// What was added to the amount (`tu`),
+    pub topped_up: i128,
+    /// in the period that ends then (`te`).
+    pub topped_up_until: Option<Timestamp>,
 }
 
 impl QuotaImage {
@@ -44,6 +51,16 @@ impl QuotaImage {
         match self.period_end {
             Some(end) if now < end => (self.used, Some(end)),
             _ => (0, None),
+        }
+    }
+
+    /// What may be used beyond the amount at this time.
+    pub fn topped_up_at(&self, now: Timestamp) -> i128 {
+        let (_, open_until) = self.at(now);
+        if open_until.is_some() && open_until == self.topped_up_until {
+            self.topped_up
+        } else {
+            0
         }
     }
 }
@@ -68,6 +85,10 @@ pub struct QuotaState {
     open_until: Option<Timestamp>,
     /// The end of the period on the item, ended or not.
     seen_end: Option<Timestamp>,
+    /// What may be used beyond the amount in the period that runs.
+    topped_up: i128,
+    /// The end of the period of the last top-up on the item.
+    seen_top_up: Option<Timestamp>,
     now: Timestamp,
 }
 
@@ -84,6 +105,8 @@ impl QuotaState {
             used: if lost { quota.amount().millis() } else { 0 },
             open_until: lost.then(|| quota.period().end_after(now)),
             seen_end: None,
+            topped_up: 0,
+            seen_top_up: None,
             now,
         }
     }
@@ -110,6 +133,8 @@ impl QuotaState {
             used,
             open_until,
             seen_end: on_item.period_end,
+            topped_up: on_item.topped_up_at(now),
+            seen_top_up: on_item.topped_up_until,
             now,
         }
     }
@@ -148,13 +173,19 @@ impl QuotaState {
         self.presence == Presence::Leaving
     }
 
+    /// What may be used in the period, in millitokens: the amount, and what it was topped up with.
+    pub const fn allowed(&self) -> i128 {
+        self.amount + self.topped_up
+    }
+
     pub(super) fn level(&self, demand: Demand) -> i128 {
-        self.amount - self.used_after(Demand { debit: 0, ..demand })
+        self.allowed() + demand.top_up - self.used_after(Demand { debit: 0, ..demand })
     }
 
     pub(super) fn outlook(&self, demand: Demand, amount: i128) -> Outlook {
-        let left = self.amount - self.used_after(demand);
-        let retry_after = if amount > self.amount {
+        let allowed = self.allowed() + demand.top_up;
+        let left = allowed - self.used_after(demand);
+        let retry_after = if amount > self.amount.max(allowed) {
             RetryAfter::Never
         } else if left >= amount {
             RetryAfter::Now
@@ -180,7 +211,7 @@ impl QuotaState {
     }
 
     pub(super) fn until_unused(&self, demand: Demand) -> i128 {
-        if self.used_after(demand) > 0 {
+        if self.used_after(demand) > 0 || self.topped_up + demand.top_up > 0 {
             i128::from(self.period_end().since(self.now))
         } else {
             0
@@ -192,7 +223,7 @@ impl QuotaState {
         let form = match self.presence {
             Presence::Fresh | Presence::Broken => QuotaForm::Fresh {
                 used: taken,
-                end: (taken > 0).then(|| self.period_end()),
+                end: (taken > 0 || demand.top_up > 0).then(|| self.period_end()),
             },
             Presence::Lost => QuotaForm::Fresh {
                 used: self.used_after(demand),
@@ -202,10 +233,8 @@ impl QuotaState {
                 // What is used still counts should the limit come back.
                 return (self.open_until.is_none() && context.writes_params).then(|| QuotaRow {
                     limit: name.clone(),
-                    form: QuotaForm::Drop {
-                        seen: self.seen_end,
-                        has_alerts: self.has_alerts,
-                    },
+                    form: QuotaForm::Drop { seen: self.seen_end },
+                    top_up: None,
                     consumed: 0,
                     params: None,
                 });
@@ -216,9 +245,9 @@ impl QuotaState {
                     new_end: self.period_changes.then(|| self.period_end()),
                     add: taken - credit,
                     floor: (credit > 0).then_some(credit),
-                    ceiling: (demand.debit > 0).then(|| self.amount - taken + credit),
+                    ceiling: (demand.debit > 0).then(|| self.allowed() - taken + credit),
                 },
-                None if taken > 0 => QuotaForm::Begin {
+                None if taken > 0 || demand.top_up > 0 => QuotaForm::Begin {
                     seen: self.seen_end,
                     end: self.period_end(),
                     used: taken,
@@ -235,10 +264,24 @@ impl QuotaState {
         let row = QuotaRow {
             limit: name.clone(),
             form,
+            top_up: self.top_up_row(demand),
             consumed: demand.consumption(),
             params,
         };
         row.changes_anything().then_some(row)
+    }
+
+    /// What was added to the amount stays with its period, also where the period gets another end.
+    fn top_up_row(&self, demand: Demand) -> Option<TopUpRow> {
+        let until = self.period_end();
+        let continues = self.topped_up > 0;
+        let moves = continues && self.seen_top_up != Some(until);
+        (demand.top_up > 0 || moves).then_some(TopUpRow {
+            seen: self.seen_top_up,
+            until,
+            continues,
+            amount: demand.top_up,
+        })
     }
 }
 
@@ -286,9 +329,20 @@ pub enum QuotaForm {
     Drop {
         /// When its last period ended.
         seen: Option<Timestamp>,
-        /// The item says when somebody is told.
-        has_alerts: bool,
     },
+}
+
+/// What a write adds to what may be used in one period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopUpRow {
+    /// The end of the period of the last top-up; none where there was none.
+    pub seen: Option<Timestamp>,
+    /// The end of the period that it counts in.
+    pub until: Timestamp,
+    /// The last top-up counts in this period, too.
+    pub continues: bool,
+    /// How much is added.
+    pub amount: i128,
 }
 
 /// The parameters of a quota that a write gives to the bucket.
@@ -311,6 +365,8 @@ pub struct QuotaRow {
     pub limit: LimitName,
     /// What becomes of what was used.
     pub form: QuotaForm,
+    /// What becomes of what was added to the amount, if that changes.
+    pub top_up: Option<TopUpRow>,
     /// By how much its count of consumption changes.
     pub consumed: i128,
     /// Its new parameters, where they are written.
@@ -334,7 +390,7 @@ impl QuotaRow {
             } => add != 0 || new_end.is_some() || floor.is_some() || ceiling.is_some(),
             QuotaForm::Begin { .. } | QuotaForm::Fresh { .. } | QuotaForm::Drop { .. } => true,
         };
-        moves || self.consumed != 0 || self.params.is_some()
+        moves || self.top_up.is_some() || self.consumed != 0 || self.params.is_some()
     }
 
     /// When the period ends that the write counts in.
@@ -365,14 +421,21 @@ impl QuotaRow {
                 floor,
                 ceiling,
             } => {
-                if add != 0 || new_end.is_some() || ceiling.is_some() {
+                if add != 0 || new_end.is_some() || ceiling.is_some() || self.top_up.is_some() {
                     conditions.push(Condition::Is(end, millis(open)));
                 }
                 conditions.extend(floor.map(|floor| Condition::AtLeast(used.clone(), floor)));
                 conditions.extend(ceiling.map(|ceiling| Condition::AtMost(used, ceiling)));
             }
-            QuotaForm::Begin { seen, .. } | QuotaForm::Drop { seen, .. } => conditions.push(ended(seen)),
+            QuotaForm::Begin { seen, .. } | QuotaForm::Drop { seen } => conditions.push(ended(seen)),
             QuotaForm::Fresh { .. } => conditions.push(Condition::Missing(used)),
+        }
+        if let Some(top_up) = self.top_up {
+            let until = self.attr(QuotaField::ToppedUpUntil);
+            conditions.push(match top_up.seen {
+                Some(seen) => Condition::Is(until, millis(seen)),
+                None => Condition::Missing(until),
+            });
         }
     }
 
@@ -398,11 +461,21 @@ impl QuotaRow {
                 actions.push(set(&used, amount));
                 actions.push(at.map_or_else(|| Action::Remove(end.clone()), ends));
             }
-            QuotaForm::Drop { has_alerts, .. } => {
-                let alerts = has_alerts.then_some(QuotaField::Alerts);
-                let fields = QuotaField::REQUIRED.into_iter().chain(alerts);
-                actions.extend(fields.map(|field| Action::Remove(self.attr(field))));
+            QuotaForm::Drop { .. } => {
+                actions.extend(QuotaField::ALL.map(|field| Action::Remove(self.attr(field))));
                 return;
+            }
+        }
+        if let Some(top_up) = self.top_up {
+            let amount = self.attr(QuotaField::ToppedUp);
+            match top_up.continues {
+                true if top_up.amount == 0 => {}
+                true => actions.push(Action::Add(amount, top_up.amount)),
+                false => actions.push(set(&amount, top_up.amount)),
+            }
+            if top_up.seen != Some(top_up.until) {
+                let until = self.attr(QuotaField::ToppedUpUntil);
+                actions.push(Action::Set(until, millis(top_up.until)));
             }
         }
         if self.consumed != 0 || matches!(self.form, QuotaForm::Fresh { .. }) {
