@@ -21,6 +21,7 @@ use std::path::Path;
 use zae_limiter::stack::{Code, LambdaFunction, Stack, StackOptions, StreamReader};
 use zae_limiter_template::FunctionCode;
 
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::Format;
@@ -85,6 +86,7 @@ fn warning(missing: &[LambdaFunction], options: &StackOptions, directory: &Path)
 
 /// The result of an operation that needs a stack. Where Terraform manages the table instead, the error says so.
 async fn of_a_stack<T>(
+    context: &Context,
     stack: &Stack,
     result: std::result::Result<T, zae_limiter::stack::Error>,
 ) -> Result<T> {
@@ -92,6 +94,7 @@ async fn of_a_stack<T>(
     if missing && stack.is_managed_by_terraform().await.unwrap_or_default() {
         return Err(Error::OfTerraform {
             table: stack.name().to_string(),
+            place: Place::of_caller(stack, &context.location).await,
         });
     }
     Ok(result?)
