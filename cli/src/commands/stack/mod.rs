@@ -76,7 +76,8 @@ fn not_built(options: &StackOptions, directory: &Path) -> Vec<LambdaFunction> {
 fn warning(missing: &[LambdaFunction], options: &StackOptions, directory: &Path) -> String {
     let names: Vec<_> = missing.iter().map(|function| function.as_str()).collect();
     format!(
-        "warning: {} has no {} archive of the {}, so a deployed function keeps its code; build it with `make functions ARCH={}`",
+        "warning: {} has no {} archive of the {}: what is deployed keeps its code, and a new function has none; build it with \
+         `make functions ARCH={}`",
         directory.display(),
         options.lambda_architecture(),
         names.join(" and the "),
