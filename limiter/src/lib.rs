@@ -61,6 +61,7 @@
 //! |---|---|
 //! | connect and configure | [`RateLimiter::builder`], [`RateLimiterBuilder`] |
 //! | limit a call | [`RateLimiter::acquire`], [`Acquire`], [`Lease`] |
+//! | charge several resources, all or none | [`Acquire::and`], [`Lease::on`] |
 //! | ask what is left | [`Acquire::peek`], [`Availability`] |
 //! | wait for tokens | [`Acquire::wait_up_to`] |
 //! | set limits, create entities | [`RateLimiter::repository`], [`Repository`] |
@@ -108,9 +109,10 @@ mod store;
 #[cfg(feature = "tower")]
 pub mod tower;
 
-pub use acquire::{Acquire, Admission, Availability, Lease};
-pub use admin::{BucketLimit, BucketState, BucketWriter};
+pub use acquire::{Acquire, Adjust, Admission, Availability, Lease, MAX_RESOURCES, ResourceLease};
+pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
+pub use admin::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -129,8 +131,8 @@ pub use zae_limiter_dynamo::EmbeddedStore;
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 pub use zae_limiter_schema::bucket::{Reset, RetryAfter};
 pub use zae_limiter_schema::{
-    ConfigLevel, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, OnUnavailable, QuotaPeriod,
-    Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
+    ConfigLevel, Counted, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, OnUnavailable,
+    QuotaPeriod, Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
 };
 
 /// The numbers of each kind of limit: see [`LimitKind`].

@@ -6,6 +6,7 @@ mod support;
 
 mod audit;
 mod availability;
+mod bucket_changes;
 mod bucket_states;
 mod call_counts;
 mod capacity;
@@ -25,6 +26,7 @@ mod locked_file;
 mod metering;
 mod migration_problems;
 mod migrations;
+mod paused;
 mod peer;
 mod prices;
 mod races;
