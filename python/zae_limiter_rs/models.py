@@ -18,6 +18,7 @@ from ._names import (
 __all__ = [
     "MAX_IDENTIFIER_LENGTH",
     "MAX_NAME_LENGTH",
+    "Admission",
     "AuditAction",
     "AuditEvent",
     "BackendCapabilities",
@@ -33,9 +34,11 @@ __all__ = [
     "LimiterStats",
     "OnUnavailable",
     "OnUnavailableAction",
+    "Reset",
     "ResourceCapacity",
     "StackOptions",
     "Status",
+    "TopUp",
     "UsageSnapshot",
     "UsageSummary",
     "validate_identifier",
@@ -45,6 +48,17 @@ __all__ = [
 
 OnUnavailableAction = Literal["allow", "block"]
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+
+
+class Admission(Enum):
+    """Whether the tokens of a call were taken from the table, and if not, why it was admitted."""
+
+    COUNTED = "counted"
+    PARTLY_COUNTED = "partly_counted"
+    """Those of the call were, and some that the lease consumed later were not: the table was unavailable by then."""
+    LOCAL = "local"
+    """The table was unavailable, and the process had enough left of its part of the limits."""
+    ALLOWED_WHILE_UNAVAILABLE = "allowed_while_unavailable"
 
 
 class OnUnavailable(Enum):
@@ -363,6 +377,33 @@ class LimitName:
 
 
 @dataclass(frozen=True)
+class TopUp:
+    """What was added to what is left of a limit. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limit_name: str
+    amount: int
+    added: int
+    left: int
+    event_id: str
+    repeated: bool
+    period_end: str | None = None
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Limits that were made as if nothing were used. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limits: list[str]
+    permits_revoked: bool
+    event_id: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
 class LimiterStats:
     """Counters of a limiter in this process."""
 
@@ -549,6 +590,8 @@ class AuditAction:
     ENTITY_DELETED = "entity_deleted"
     LIMITS_SET = "limits_set"
     LIMITS_DELETED = "limits_deleted"
+    TOPPED_UP = "topped_up"
+    LIMITS_RESET = "limits_reset"
 
 
 @dataclass
