@@ -121,6 +121,7 @@ mod tests {
             counters: BTreeMap::from([(LimitName::parse("rpm").unwrap(), rpm)]),
             total_events: rpm,
             refusals: rpm / 100,
+            thresholds: BTreeMap::new(),
             ttl: None,
             progress: None,
             unknown: BTreeMap::new(),

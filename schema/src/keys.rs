@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{ConfigLevel, EntityId, Resource, Ulid, Window};
+use crate::{ConfigLevel, EntityId, LimitName, Resource, Timestamp, Ulid, Window};
 
 pub mod attribute;
 
@@ -29,6 +29,8 @@ pub mod prefix {
     pub const USAGE: &str = "#USAGE#";
     /// Changes of an entity's buckets by hand, by idempotency key.
     pub const IDEMPOTENCY: &str = "#ONCE#";
+    /// Thresholds of quotas that an entity has reached.
+    pub const THRESHOLD: &str = "#THRESHOLD#";
     /// Audit events of one partition.
     pub const AUDIT_EVENT: &str = "#AUDIT#";
     /// Buckets of a resource, in GSI2.
@@ -121,6 +123,22 @@ pub fn usage(entity: &EntityId, resource: &Resource, window: Window) -> Key {
     key(
         entity_partition(entity),
         format!("{}{resource}#{}", prefix::USAGE, window.key()),
+    )
+}
+
+/// The record that a quota has reached a threshold: of this period, in percent of this amount in whole tokens.
+pub fn threshold(
+    entity: &EntityId,
+    resource: &Resource,
+    limit: &LimitName,
+    (period_end, percent, amount): (Timestamp, u8, i128),
+) -> Key {
+    key(
+        entity_partition(entity),
+        format!(
+            "{}{resource}#{limit}#{period_end}#{percent}#{amount}",
+            prefix::THRESHOLD
+        ),
     )
 }
 

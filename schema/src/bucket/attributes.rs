@@ -70,11 +70,13 @@ pub enum QuotaField {
     ToppedUp,
     /// `te`: the end of that period, in epoch milliseconds.
     ToppedUpUntil,
+    /// `al`: at which percentages of the amount somebody is told, as text. Most quotas have none.
+    Alerts,
 }
 
 impl QuotaField {
     /// Every field.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Used,
         Self::PeriodEnd,
         Self::Amount,
@@ -82,6 +84,15 @@ impl QuotaField {
         Self::Consumed,
         Self::ToppedUp,
         Self::ToppedUpUntil,
+        Self::Alerts,
+    ];
+    /// The fields that a quota always has once it is used.
+    pub const REQUIRED: [Self; 5] = [
+        Self::Used,
+        Self::PeriodEnd,
+        Self::Amount,
+        Self::Period,
+        Self::Consumed,
     ];
 
     /// The suffix of the attribute.
@@ -94,6 +105,7 @@ impl QuotaField {
             Self::Consumed => "tc",
             Self::ToppedUp => "tu",
             Self::ToppedUpUntil => "te",
+            Self::Alerts => "al",
         }
     }
 }
@@ -251,6 +263,19 @@ impl Attr {
         let rest = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix))?;
         let (limit, suffix) = rest.rsplit_once('_')?;
         (suffix == Field::Consumed.suffix()).then_some(limit)
+    }
+
+    /// The quota whose thresholds an attribute holds.
+    ///
+    /// ```
+    /// use zae_limiter_schema::bucket::Attr;
+    ///
+    /// assert_eq!(Attr::limit_with_alerts("q_spend_al"), Some("spend"));
+    /// assert_eq!(Attr::limit_with_alerts("q_spend_us"), None);
+    /// ```
+    pub fn limit_with_alerts(name: &str) -> Option<&str> {
+        let (limit, suffix) = name.strip_prefix(Self::QUOTA_PREFIX)?.rsplit_once('_')?;
+        (suffix == QuotaField::Alerts.suffix()).then_some(limit)
     }
 
     /// The attribute of that name.

@@ -7,7 +7,7 @@ use super::{
     QuotaImage, Scalar, TokenBucket,
 };
 use crate::item::Malformed;
-use crate::{EntityId, LimitName, Timestamp};
+use crate::{EntityId, LimitName, Thresholds, Timestamp};
 
 /// What an item under a bucket's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +132,11 @@ impl Attributes {
         let period = text
             .parse()
             .map_err(|error| malformed(&attr(QuotaField::Period), format!("is not usable: {error}")))?;
+        // A list that cannot be read tells nobody. It differs from the configuration, so that the next write replaces it.
+        let alerts = match self.get(&attr(QuotaField::Alerts)) {
+            Some(Scalar::Text(text)) => Thresholds::from_stored(text),
+            _ => Thresholds::NONE,
+        };
         let most = TokenBucket::MAX_TOKENS;
         let used = required(QuotaField::Used, -most..=most)?;
         let period_end = self.optional_number(&attr(QuotaField::PeriodEnd), 0..=MAX_REFILLED_AT)?;
@@ -146,6 +151,7 @@ impl Attributes {
         Ok(QuotaImage {
             amount: required(QuotaField::Amount, 1..=Params::MAX_AMOUNT)?,
             period,
+            alerts,
             used,
             period_end: period_end.map(|end| Timestamp::from_millis(narrow(end))),
             consumed: required(QuotaField::Consumed, -MAX_COUNTER..=MAX_COUNTER)?,

@@ -43,7 +43,8 @@ pub use evaluation::Evaluation;
 pub use image::{Image, LimitImage};
 pub use kinds::{
     ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitOnItem, LimitState, Presence,
-    QuotaForm, QuotaImage, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm, TopUpRow,
+    QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
+    TopUpRow,
 };
 pub use params::Params;
 pub use reset::ResetLimits;

@@ -14,7 +14,7 @@ pub use config::{ConfigRecord, InvalidPolicy, OnUnavailable, SystemSettings};
 pub use entity::{EntityRecord, Metadata};
 pub use idempotency::IdempotencyRecord;
 pub use registry::{EntityConfigRegistry, ResourceRegistry};
-pub use usage::{Progress, UsageSnapshot, attribute as usage_attribute};
+pub use usage::{Progress, UsageSnapshot, attribute as usage_attribute, threshold_text};
 pub use version::{InvalidVersion, Version, VersionRecord};
 
 use std::collections::BTreeMap;

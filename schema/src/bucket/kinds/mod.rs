@@ -10,7 +10,7 @@ mod rate;
 mod rate_row;
 
 pub use concurrency::{ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch};
-pub use quota::{QuotaForm, QuotaImage, QuotaRow, QuotaState, TopUpRow};
+pub use quota::{QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, TopUpRow};
 pub use rate::RateState;
 pub use rate_row::{RateRow, Remainder, RowForm};
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::super::{Action, Attr, Condition, Demand, Outlook, QuotaField, Reset, RetryAfter, Scalar};
 use super::{Held, Presence, WriteContext};
-use crate::{LimitName, Quota, QuotaPeriod, Timestamp};
+use crate::{LimitName, Quota, QuotaPeriod, Thresholds, Timestamp};
 
 /// Everybody who is refused comes back when the period ends: within this many milliseconds of it.
 const RETRY_SPREAD_MILLIS: i64 = 3_000;
@@ -24,6 +24,8 @@ pub struct QuotaImage {
     pub amount: i128,
     /// The period (`sc`).
     pub period: QuotaPeriod,
+    /// At which parts of the amount somebody is told (`al`).
+    pub alerts: Thresholds,
     /// What was used in the period (`us`).
     pub used: i128,
     /// When the period ends (`pe`). None has begun where it is missing.
@@ -39,7 +41,9 @@ pub struct QuotaImage {
 impl QuotaImage {
     /// True if it has these parameters.
     pub(super) fn has(&self, quota: &Quota) -> bool {
-        self.amount == quota.amount().millis() && self.period == *quota.period()
+        self.amount == quota.amount().millis()
+            && self.period == *quota.period()
+            && self.alerts == quota.alerts()
     }
 
     /// What is used at this time, and the end of the period if one runs.
@@ -71,6 +75,10 @@ pub struct QuotaState {
     period: QuotaPeriod,
     /// The item has another period.
     period_changes: bool,
+    /// At which parts of the amount somebody is told after the write.
+    alerts: Thresholds,
+    /// The item has such parts.
+    has_alerts: bool,
     /// What is used in the period that runs.
     used: i128,
     /// When the period that runs ends; none runs, or it has ended.
@@ -92,6 +100,8 @@ impl QuotaState {
             amount: quota.amount().millis(),
             period: quota.period().clone(),
             period_changes: false,
+            alerts: quota.alerts(),
+            has_alerts: false,
             used: if lost { quota.amount().millis() } else { 0 },
             open_until: lost.then(|| quota.period().end_after(now)),
             seen_end: None,
@@ -106,6 +116,7 @@ impl QuotaState {
             amount: quota.amount().millis(),
             period: quota.period().clone(),
             period_changes: on_item.period != *quota.period(),
+            alerts: quota.alerts(),
             ..Self::as_it_is(on_item, Presence::Kept, now)
         }
     }
@@ -117,6 +128,8 @@ impl QuotaState {
             amount: on_item.amount,
             period: on_item.period.clone(),
             period_changes: false,
+            alerts: on_item.alerts,
+            has_alerts: !on_item.alerts.is_empty(),
             used,
             open_until,
             seen_end: on_item.period_end,
@@ -242,8 +255,12 @@ impl QuotaState {
                 None => QuotaForm::Keep,
             },
         };
-        let params = (context.writes_params && self.presence != Presence::Leaving)
-            .then(|| (self.amount, self.period.clone()));
+        let params = (context.writes_params && self.presence != Presence::Leaving).then(|| QuotaParams {
+            amount: self.amount,
+            period: self.period.clone(),
+            alerts: self.alerts,
+            had_alerts: self.has_alerts,
+        });
         let row = QuotaRow {
             limit: name.clone(),
             form,
@@ -328,6 +345,19 @@ pub struct TopUpRow {
     pub amount: i128,
 }
 
+/// The parameters of a quota that a write gives to the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaParams {
+    /// What may be used in a period.
+    pub amount: i128,
+    /// The period.
+    pub period: QuotaPeriod,
+    /// At which parts of the amount somebody is told.
+    pub alerts: Thresholds,
+    /// The item has such parts.
+    pub had_alerts: bool,
+}
+
 /// The part of a write that concerns one quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaRow {
@@ -340,7 +370,7 @@ pub struct QuotaRow {
     /// By how much its count of consumption changes.
     pub consumed: i128,
     /// Its new parameters, where they are written.
-    pub params: Option<(i128, QuotaPeriod)>,
+    pub params: Option<QuotaParams>,
 }
 
 impl QuotaRow {
@@ -451,10 +481,17 @@ impl QuotaRow {
         if self.consumed != 0 || matches!(self.form, QuotaForm::Fresh { .. }) {
             actions.push(Action::Add(self.attr(QuotaField::Consumed), self.consumed));
         }
-        if let Some((amount, period)) = &self.params {
-            actions.push(set(&self.attr(QuotaField::Amount), *amount));
-            let text = Scalar::Text(period.to_string().into());
-            actions.push(Action::Set(self.attr(QuotaField::Period), text));
+        if let Some(params) = &self.params {
+            actions.push(set(&self.attr(QuotaField::Amount), params.amount));
+            let text = |text: String| Scalar::Text(text.into());
+            let period = text(params.period.to_string());
+            actions.push(Action::Set(self.attr(QuotaField::Period), period));
+            let alerts = self.attr(QuotaField::Alerts);
+            if !params.alerts.is_empty() {
+                actions.push(Action::Set(alerts, text(params.alerts.to_stored())));
+            } else if params.had_alerts {
+                actions.push(Action::Remove(alerts));
+            }
         }
     }
 }
