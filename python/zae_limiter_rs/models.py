@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
@@ -133,9 +134,10 @@ class Limit:
         return cls(name, capacity, capacity if burst is None else burst, refill_amount, refill_period_seconds)
 
     @staticmethod
-    def quota(name: str, amount: int, per: str) -> Quota:
-        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``."""
-        return Quota(name, amount, amount, amount, 1, per)
+    def quota(name: str, amount: int, per: str, *, alert_at: Iterable[int] = ()) -> Quota:
+        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``. An event tells when one of the
+        percentages in ``alert_at`` is used."""
+        return Quota(name, amount, amount, amount, 1, per, tuple(sorted(set(alert_at))))
 
     @staticmethod
     def concurrency(name: str, permits: int, expires_after_seconds: int = 600) -> Concurrency:
@@ -147,7 +149,7 @@ class Limit:
         """Tokens per second."""
         return self.refill_amount / self.refill_period_seconds
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
@@ -155,7 +157,7 @@ class Limit:
     def from_dict(cls, data: dict[str, Any]) -> Limit:
         """The reverse of :meth:`to_dict`."""
         if "quota" in data:
-            return Limit.quota(data["name"], data["quota"], data["per"])
+            return Limit.quota(data["name"], data["quota"], data["per"], alert_at=data.get("alert_at", ()))
         if "concurrency" in data:
             return Limit.concurrency(data["name"], data["concurrency"], data["expires_after_seconds"])
         return cls(**{entry.name: data[entry.name] for entry in fields(cls)})
@@ -177,10 +179,12 @@ class Quota(Limit):
     """An amount per period, made by :meth:`Limit.quota`. All of it comes back when the period ends."""
 
     per: str = "month"
+    alert_at: tuple[int, ...] = ()
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return {"name": self.name, "quota": self.capacity, "per": self.per}
+        alerts = {"alert_at": list(self.alert_at)} if self.alert_at else {}
+        return {"name": self.name, "quota": self.capacity, "per": self.per, **alerts}
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ class Concurrency(Limit):
 
     expires_after_seconds: int = 600
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {
             "name": self.name,
