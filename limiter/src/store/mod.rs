@@ -52,7 +52,7 @@ pub(crate) enum WriteOutcome {
     Refused(Option<Attributes>),
     /// There was no response: it may have happened, or happen yet.
     Lost(String),
-    /// It never left the process: there was no connection, or the credentials were not loaded in time.
+    /// It never left the process: there was no connection.
     NotSent(String),
     /// It was throttled: too many requests.
     Throttled(String),
@@ -108,6 +108,12 @@ pub(crate) trait Store: ConfigSource {
     /// that it was for.
     fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
         Box::pin(async { Ok(WriteSlot::default()) })
+    }
+
+    /// Why no request can be sent, if credentials were asked for and there are none. A call whose time is over meanwhile has not
+    /// met an outage.
+    fn denial(&self) -> Option<Error> {
+        None
     }
 
     /// The queue of writes, if they wait for each other.

@@ -11,9 +11,9 @@ use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, Timestamp, VersionRecord};
 
 use super::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome, WriteQueue, WriteSlot};
-use crate::Result;
 use crate::admin::compatibility;
 use crate::builder::Settings;
+use crate::{Error, Result};
 
 /// A table on AWS, on another endpoint, or in the process.
 #[derive(Debug)]
@@ -164,6 +164,10 @@ impl Store for TableStore {
             let permit = slots.clone().acquire_owned().await;
             Ok(permit.map_or_else(|_| WriteSlot::default(), WriteSlot::new))
         })
+    }
+
+    fn denial(&self) -> Option<Error> {
+        self.table.denial().map(Error::from)
     }
 
     fn write_queue(&self) -> Option<WriteQueue> {
