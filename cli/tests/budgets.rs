@@ -68,10 +68,7 @@ fn a_quota_is_topped_up_once() {
         "--output",
         "json",
     ]);
-    assert_eq!(
-        other.expect_exit(1).error()["error"]["code"],
-        "idempotency_key_reused"
-    );
+    assert_eq!(other.expect_exit(1).error()["error"], "idempotency_key_reused");
 }
 
 #[test]
