@@ -289,6 +289,7 @@ impl Error {
                 Limiter::NotFound(NotFound::Prices { .. }) => "no_prices",
                 Limiter::NotFound(NotFound::Table { .. }) => "table_missing",
                 Limiter::PermissionDenied { .. } => "denied",
+                Limiter::Conflict(Conflict::KeyReused { .. }) => "idempotency_key_reused",
                 Limiter::Conflict(Conflict::Concurrent { .. }) => "contended",
                 source if crate::connect::is_unavailable(source) => "unavailable",
                 Limiter::Internal(Internal::IncompatibleSchema { .. }) => "incompatible_schema",

@@ -256,6 +256,10 @@ impl ConfigSource for Port {
             Ok(read)
         })
     }
+
+    fn clock_offset(&self) -> i64 {
+        self.dates.as_ref().map_or(0, ServerTime::offset)
+    }
 }
 
 impl Store for Port {
@@ -316,10 +320,6 @@ impl Store for Port {
     fn denial(&self) -> Option<Error> {
         let denial = self.credentials.as_ref()?.denial()?;
         Some(denied(&denial))
-    }
-
-    fn clock_offset(&self) -> i64 {
-        self.dates.as_ref().map_or(0, ServerTime::offset)
     }
 
     /// Dates have whole seconds.

@@ -87,6 +87,12 @@ pub(crate) struct WriteQueue {
 pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
     /// Reads configurations, entity records and buckets in one round trip.
     fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>>;
+
+    /// What must be added to this machine's time to get the store's, in milliseconds. A store without a time of its own has
+    /// no offset.
+    fn clock_offset(&self) -> i64 {
+        0
+    }
 }
 
 /// A store of configurations and buckets.
@@ -144,12 +150,6 @@ pub(crate) trait Store: ConfigSource {
                 Err(error) => !error.is_unavailable(),
             }
         })
-    }
-
-    /// What must be added to this machine's time to get the store's, in milliseconds. A store without a time of its own has
-    /// no offset.
-    fn clock_offset(&self) -> i64 {
-        0
     }
 
     /// The latest time that it can be now, where that is known for certain. What is later was written by a wrong clock.

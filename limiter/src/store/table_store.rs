@@ -126,6 +126,11 @@ impl ConfigSource for TableStore {
     fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
         Box::pin(self.read_wanted(wanted))
     }
+
+    /// An embedded table has no time of its own to compare with.
+    fn clock_offset(&self) -> i64 {
+        if self.embedded { 0 } else { self.dates.offset() }
+    }
 }
 
 /// True unless the table did not respond.
@@ -217,11 +222,6 @@ impl Store for TableStore {
                 .when_absent(keys::attribute::PK);
             is_response(&self.table.update_once(update).await)
         })
-    }
-
-    /// An embedded table has no time of its own to compare with.
-    fn clock_offset(&self) -> i64 {
-        if self.embedded { 0 } else { self.dates.offset() }
     }
 
     /// All processes that use an embedded table have this machine's calendar.

@@ -23,7 +23,7 @@ use crate::leases::{LeaseId, Reservation};
 use crate::problem::{Problem, ProblemKind, header_fields};
 use crate::settings::Settings;
 
-pub(super) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(in crate::api) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest idempotency key.
 const MAX_KEY_LENGTH: usize = 255;
 
@@ -285,7 +285,7 @@ impl IntoResponse for AcquireResponse {
 }
 
 /// The key, with or without the quotes of a structured field.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(in crate::api) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
