@@ -602,14 +602,27 @@ async fn chunks_are_spent_in_an_outage_only_if_every_resource_has_one() {
         acquire.and(BUDGET).consume("rpm", 1)
     };
     both().commit().await.unwrap();
-    while limiter.stats().chunk_tokens < 20 {
+    for number in 0..20 {
+        let other = format!("other-{number}");
+        take(&limiter, &other, "rpm", 1).await.unwrap();
+    }
+    while limiter.stats().chunk_tokens < 40 {
         take(&limiter, "user-1", "rpm", 1).await.unwrap();
         tokio::time::sleep(millis(10)).await;
     }
     stage.wire.always(Fault::ConnectionRefused);
+    let others = (0..20).map(|number| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move { take(&limiter, &format!("other-{number}"), "rpm", 1).await })
+    });
+    let others: Vec<_> = others.collect();
+    // One that is not used is given back.
     while limiter.stats().breaker == BreakerState::Closed {
-        let other = take(&limiter, "user-2", "rpm", 1).await;
-        assert!(other.unwrap_err().is_unavailable());
+        tokio::time::sleep(millis(100)).await;
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+    }
+    for other in others {
+        assert!(other.await.unwrap().unwrap_err().is_unavailable());
     }
     let before = limiter.stats().chunk_tokens;
     assert!(both().await.unwrap_err().is_unavailable());
