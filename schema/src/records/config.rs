@@ -87,7 +87,7 @@ pub struct ConfigRecord {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     attribute::PK,
     attribute::SK,
     attribute::GSI3PK,
@@ -97,6 +97,7 @@ const KNOWN: [&str; 12] = [
     attribute::ON_UNAVAILABLE,
     attribute::CONFIG_VERSION,
     attribute::LIMITS_FORMAT,
+    attribute::LIMITS_VERSION,
     attribute::AUDIT_RETENTION_DAYS,
     attribute::AUTO_UPDATE,
     attribute::STRICT_VERSION,
@@ -112,6 +113,8 @@ const CONCURRENCY: &str = "lc_";
 
 /// The format of levels that have other limits than rates.
 const LIMITS_FORMAT: u32 = 2;
+/// The first version that knows it, for the error of those that do not.
+const LIMITS_VERSION: &str = "0.1.0";
 
 /// The name in `l_{name}_{field}`, for one of the four fields of a rate.
 fn rate_attribute(attribute: &str) -> Option<(&str, &str)> {
@@ -161,13 +164,14 @@ impl ConfigRecord {
         }
         if limits.iter().any(|limit| limit.rate().is_none()) {
             attributes.push((attribute::LIMITS_FORMAT.to_owned(), n(LIMITS_FORMAT)));
+            attributes.push((attribute::LIMITS_VERSION.to_owned(), s(LIMITS_VERSION)));
         }
         attributes
     }
 
     /// True for an attribute that holds part of a limit.
     pub fn is_limit_attribute(attribute: &str) -> bool {
-        attribute == attribute::LIMITS_FORMAT
+        [attribute::LIMITS_FORMAT, attribute::LIMITS_VERSION].contains(&attribute)
             || rate_attribute(attribute).is_some()
             || other_kind_attribute(attribute).is_some()
     }
@@ -286,9 +290,13 @@ fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
 fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     let format: Option<u32> = reader.optional_number(attribute::LIMITS_FORMAT)?;
     if let Some(format) = format.filter(|format| *format > LIMITS_FORMAT) {
+        let version = reader.optional_text(attribute::LIMITS_VERSION).ok().flatten();
+        let needed = version.map_or_else(
+            || "the version that wrote them, or a later one".to_owned(),
+            |version| format!("zae-limiter {version} or later"),
+        );
         let reason = format!(
-            "is {format}: this level has limits of a kind that zae-limiter {} does not know; use the version that \
-             wrote them, or a later one",
+            "is {format}: this level has limits of a kind that zae-limiter {} does not know; use {needed}",
             env!("CARGO_PKG_VERSION")
         );
         return Err(reader.malformed(attribute::LIMITS_FORMAT, reason));

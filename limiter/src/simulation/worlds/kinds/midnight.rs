@@ -341,8 +341,11 @@ async fn finish(
             }
             stage.release_all().await;
         }
-        for process in &processes {
-            process.buckets.settled().await;
+        for (process, stage) in processes.iter().map(|process| (process, &process.stage)) {
+            let settled = tokio::time::timeout(RECLAIMED, process.buckets.settled());
+            if settled.await.is_err() {
+                stage.fail(format!("process {} does not settle", process.number));
+            }
         }
         for stage in stages {
             let (on_item, _) = stage.permits();
