@@ -58,6 +58,11 @@ RULES = [
     ("UntraceableChangesAgain", CORE + "unconfirmed.rs", "!request.is_acquire() && carried.contains(&request.id)", "!request.is_acquire() && carried.contains(&request.id) && false", "more_processes_than_slots"),
     ("UnreadableIsForgotten", BUCKET + "actor.rs", "self.bucket.with_core(Core::lost);\n                self.failed", "self.failed", "responses_that_cannot"),
     ("ConflictsAreRefusals", BUCKET + "actor.rs", "WriteOutcome::NotSent(reason)\n                | WriteOutcome::Throttled(reason)\n                | WriteOutcome::Conflict(reason) => {", "WriteOutcome::Conflict(_) => return self.refused(None).await,\n                WriteOutcome::NotSent(reason) | WriteOutcome::Throttled(reason) => {", "hostile_traffic_is_exact"),
+    # Several resources in one call.
+    ("HalfOfACallIsKept", "limiter/src/acquire/cascade.rs", "    round.acquire(charges, &others, false).await?;\n    if round.refusals.is_empty() {", "    round.acquire(charges, &others, false).await?;\n    if round.refusals.is_empty() || round.grants.iter().any(Option::is_some) {", "calls_that_charge_several"),
+    ("ResourcesInTheCallersOrder", "limiter/src/acquire/charge.rs", "resource(one).cmp(resource(other))", "resource(one).cmp(resource(one)).then(other.cmp(other))", "acquire::several::two_calls_that_each_hold"),
+    ("WaitsAtEveryResource", WAIT, "Some(short) => self.charges[short].part == part,", "Some(_) => true,", "acquire::several::a_call_that_waits_for_the_budget"),
+    ("AmbiguousLimitsAreGuessed", "limiter/src/acquire/lease.rs", "            [_] => Ok(first),\n", "            [_, ..] => Ok(first),\n", "acquire::several::a_limit_that_several"),
     # Waiting.
     ("WaitsBeforeAsking", WAIT, "if !others_wait {", "if others_wait && false {", "patient_calls_on_a_full_bucket"),
     ("PatientCallsAreRefused", WAIT, "RetryAfter::After(wait) if Instant::now() + wait <= self.deadline", "RetryAfter::After(wait) if Instant::now() + wait * 1_000 <= self.deadline", "waiting_calls_are_served_in_order"),

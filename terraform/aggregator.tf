@@ -11,6 +11,11 @@ locals {
   aggregator_has_code  = local.aggregator_file != null || (var.code_bucket != null && var.aggregator_code_key != null)
   downloads_aggregator = local.has_aggregator && local.aggregator_download != null && var.aggregator_code_key == null
   uploads_aggregator   = local.has_aggregator && local.aggregator_file != null && var.code_bucket != null && var.aggregator_code_key == null
+
+  # Which download the file is of. A file that is missing, as on a runner that starts empty, is downloaded again.
+  aggregator_download_id = local.aggregator_download == null ? null : (
+    fileexists(local.aggregator_download) && fileexists("${local.aggregator_download}.id") ? file("${local.aggregator_download}.id") : plantimestamp()
+  )
 }
 
 resource "aws_sqs_queue" "aggregator_dlq" {
@@ -111,6 +116,31 @@ data "aws_iam_policy_document" "aggregator_role" {
     }
   }
 
+  dynamic "statement" {
+    for_each = var.event_bus != null ? [true] : []
+
+    content {
+      sid     = "Events"
+      effect  = "Allow"
+      actions = ["events:PutEvents"]
+      resources = [
+        "arn:${data.aws_partition.current.partition}:events:${data.aws_region.current.id}:${data.aws_caller_identity.current.account_id}:event-bus/${var.event_bus}",
+      ]
+
+      condition {
+        test     = "ForAllValues:StringLike"
+        variable = "events:source"
+        values   = ["zae-limiter"]
+      }
+
+      condition {
+        test     = "ForAllValues:StringLike"
+        variable = "events:detail-type"
+        values   = ["Quota threshold crossed"]
+      }
+    }
+  }
+
   statement {
     sid       = "Stream"
     effect    = "Allow"
@@ -188,11 +218,12 @@ resource "aws_iam_role_policy" "aggregator_role" {
   policy = data.aws_iam_policy_document.aggregator_role[0].json
 }
 
-# Downloads the archive of a release when its checksum changes. A later function update does not need the file again.
+# Downloads the archive of a release when its checksum changes, and again where the file is missing: a function or an object that has
+# to be created again needs it.
 resource "terraform_data" "aggregator_archive" {
   count = local.downloads_aggregator ? 1 : 0
 
-  triggers_replace = [local.aggregator_function_name, local.aggregator_checksum, var.lambda_architecture]
+  triggers_replace = [local.aggregator_function_name, local.aggregator_checksum, var.lambda_architecture, local.aggregator_download_id]
 
   provisioner "local-exec" {
     command = <<-EOT
@@ -203,6 +234,7 @@ resource "terraform_data" "aggregator_archive" {
       curl --fail --silent --show-error --location --output "$part" \
         '${var.release.url}/v${var.release.version}/zae-limiter-aggregator-${var.lambda_architecture}.zip'
       { sha256sum "$part" 2>/dev/null || shasum -a 256 "$part"; } | grep --quiet '^${local.aggregator_checksum} '
+      printf %s '${local.aggregator_download_id}' >'${local.aggregator_download}.id'
       mv "$part" '${local.aggregator_download}'
     EOT
   }
@@ -243,13 +275,13 @@ resource "aws_lambda_function" "aggregator_function" {
   depends_on                     = [aws_iam_role_policy.aggregator_role, terraform_data.aggregator_archive]
 
   environment {
-    variables = {
+    variables = merge(var.event_bus == null ? {} : { EVENT_BUS = var.event_bus }, {
       DLQ_URL                    = aws_sqs_queue.aggregator_dlq[0].url
       SNAPSHOT_TTL_DAYS          = tostring(var.usage_retention_days)
       SNAPSHOT_WINDOWS           = join(",", [for window in ["hourly", "daily", "monthly"] : window if contains(var.snapshot_windows, window)])
       TABLE_NAME                 = aws_dynamodb_table.rate_limits_table.name
       ZAE_LIMITER_SCHEMA_VERSION = "0.8.0"
-    }
+    })
   }
 
   dynamic "vpc_config" {

@@ -45,7 +45,7 @@ pub enum CallError {
     /// No connection, no response in time, or the service failed. The request may have been carried out. Transient.
     #[error("{0}")]
     Unavailable(String),
-    /// The request never left the process: there was no connection, or credentials were not loaded in time. Transient.
+    /// The request never left the process: there was no connection. Transient.
     #[error("{0}")]
     NotSent(String),
     /// Another process has locked the embedded store's file. The request was not carried out. Transient.
@@ -107,7 +107,8 @@ impl CallError {
         ))
     }
 
-    pub(crate) fn from_code(code: &str, message: &str, status: u16) -> Self {
+    /// The error that a service names by this code. A part of a request that failed on its own has the status 400.
+    pub fn from_code(code: &str, message: &str, status: u16) -> Self {
         let text = if message.is_empty() {
             format!("{code} (status {status})")
         } else {
@@ -131,7 +132,9 @@ impl CallError {
             | "SlowDown" => Self::Throttled(text),
             "RequestTimeTooSkewed" | "RequestExpired" => Self::ClockSkew(text),
             "InvalidSignature" if is_about_time(message) => Self::ClockSkew(text),
-            "InternalServerError" | "RequestTimeout" => Self::Unavailable(text),
+            "Internal" | "InternalFailure" | "InternalServerError" | "RequestTimeout" => {
+                Self::Unavailable(text)
+            }
             code if DENIED.iter().any(|start| code.starts_with(start)) => Self::Denied(text),
             "Validation"
             | "Serialization"

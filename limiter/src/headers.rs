@@ -1,7 +1,7 @@
 //! The HTTP header fields that describe rate limits, as text, for any HTTP library.
 
+use crate::RetryAfter;
 use crate::status::{LimitStatus, Refusal};
-use crate::{EntityId, RetryAfter};
 
 /// The largest integer of a structured field (RFC 9651).
 const MAX_INTEGER: u128 = 999_999_999_999_999;
@@ -9,8 +9,9 @@ const MAX_INTEGER: u128 = 999_999_999_999_999;
 /// The fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and `Retry-After`.
 ///
 /// Each limit is a policy with its capacity as quota `q` and, as window `w`, the seconds in which that quota is
-/// refilled, or the length of a quota's period; a limit on calls in flight has no window. The policies of the entity itself have the names of its limits; those of a parent are named
-/// `LIMIT@PARENT`.
+/// refilled, or the length of a quota's period; a limit on calls in flight has no window. The policies of the entity itself on
+/// the call's first resource have the names of its limits; those of another resource are named `RESOURCE/LIMIT`, and `@PARENT`
+/// follows in those of a parent.
 ///
 /// ```
 /// use zae_limiter::{Limit, RateLimitHeaders, RateLimiter};
@@ -57,20 +58,19 @@ impl RateLimitHeaders {
         let Some(first) = statuses.first() else {
             return Self { fields: vec![] };
         };
-        let own = &first.entity;
         let policies = statuses.iter().map(|status| {
             let limit = &status.limit;
             let quota = integer(limit.capacity().get().into());
             let window = status
                 .window_seconds()
                 .map(|seconds| format!(";w={}", integer(seconds)));
-            let name = policy_name(status, own);
+            let name = policy_name(status, first);
             format!("\"{name}\";q={quota}{}", window.unwrap_or_default())
         });
         let states = statuses.iter().map(|status| {
             let left = integer(u128::try_from(status.available).unwrap_or(0));
             let time = seconds(status).map(|seconds| format!(";t={}", integer(seconds)));
-            let name = policy_name(status, own);
+            let name = policy_name(status, first);
             format!("\"{name}\";r={left}{}", time.unwrap_or_default())
         });
         let fields = vec![
@@ -97,21 +97,21 @@ impl Refusal {
         let Some(first) = self.statuses().first() else {
             return vec![];
         };
-        let names = self
-            .refused_limits()
-            .map(|status| policy_name(status, &first.entity));
+        let names = self.refused_limits().map(|status| policy_name(status, first));
         names.collect()
     }
 }
 
 /// Names have no characters that a quoted string would have to escape.
-fn policy_name(status: &LimitStatus, own: &EntityId) -> String {
-    let limit = status.limit.name();
-    if status.entity == *own {
-        limit.to_string()
-    } else {
-        format!("{limit}@{}", status.entity)
+fn policy_name(status: &LimitStatus, first: &LimitStatus) -> String {
+    let mut name = status.limit.name().to_string();
+    if status.resource != first.resource {
+        name = format!("{}/{name}", status.resource);
     }
+    if status.entity != first.entity {
+        name = format!("{name}@{}", status.entity);
+    }
+    name
 }
 
 /// The seconds until some of the limit comes back.
@@ -134,6 +134,7 @@ mod tests {
     use zae_limiter_schema::{Limit, Resource, Timestamp};
 
     use super::*;
+    use crate::EntityId;
 
     fn status(entity: &str, limit: Limit, available: i64, retry_after: RetryAfter) -> LimitStatus {
         LimitStatus {

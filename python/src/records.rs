@@ -50,6 +50,7 @@ pub(crate) fn status(status: &LimitStatus) -> Value {
         "requested": status.requested,
         "exceeded": status.refused,
         "retry_after_seconds": status.retry_after.seconds(),
+        "resets_at": status.reset.map(|reset| reset.at),
     })
 }
 

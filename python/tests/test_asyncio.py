@@ -79,7 +79,7 @@ async def test_cancelling_an_acquire_that_is_on_its_way_takes_nothing(endpoint: 
 async def test_a_lease_that_nobody_takes_is_given_back(limiter: RateLimiter) -> None:
     # The task is cancelled when its call is done, in the same turn of the loop: it never sees its lease.
     core = await limiter._open()
-    call: Any = core.acquire("user-1", "gpt-4", {"rph": 4}, json.dumps([SLOW.to_dict()]))
+    call: Any = core.acquire("user-1", "gpt-4", {"rph": 4}, json.dumps({"limits": [SLOW.to_dict()]}))
     lease = await call
     call.abandon()
     await limiter.settled()
@@ -111,7 +111,7 @@ async def test_tasks_together_get_exactly_the_limit(limiter: RateLimiter) -> Non
 
 
 async def test_a_call_is_awaited_once() -> None:
-    connected = await Repository.embedded()._open()
+    connected = await Repository.embedded()._connect()
     call = connected.get_entity("user-1")
     assert await call is None
     with pytest.raises(RuntimeError, match="awaited already"):
@@ -126,7 +126,7 @@ async def test_what_needs_no_request_needs_no_turn_of_the_loop(embedded: RateLim
         next(lease._core.commit().__await__())
     assert await embedded.available("user-1", "gpt-4", limits=[SLOW]) == {"rph": 9}
     # Replies are passed on as they are, tuples and None too.
-    connected = await embedded.repository._open()
+    connected = await embedded.repository._connect()
     assert await connected.entities_with_custom_limits("gpt-4") == [[], None]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from ._names import (
 __all__ = [
     "MAX_IDENTIFIER_LENGTH",
     "MAX_NAME_LENGTH",
+    "Admission",
     "AuditAction",
     "AuditEvent",
     "BackendCapabilities",
@@ -30,11 +32,14 @@ __all__ = [
     "LimitName",
     "LimitStatus",
     "LimiterInfo",
+    "LimiterStats",
     "OnUnavailable",
     "OnUnavailableAction",
+    "Reset",
     "ResourceCapacity",
     "StackOptions",
     "Status",
+    "TopUp",
     "UsageSnapshot",
     "UsageSummary",
     "validate_identifier",
@@ -44,6 +49,17 @@ __all__ = [
 
 OnUnavailableAction = Literal["allow", "block"]
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+
+
+class Admission(Enum):
+    """Whether the tokens of a call were taken from the table, and if not, why it was admitted."""
+
+    COUNTED = "counted"
+    PARTLY_COUNTED = "partly_counted"
+    """Those of the call were, and some that the lease consumed later were not: the table was unavailable by then."""
+    LOCAL = "local"
+    """The table was unavailable, and the process had enough left of its part of the limits."""
+    ALLOWED_WHILE_UNAVAILABLE = "allowed_while_unavailable"
 
 
 class OnUnavailable(Enum):
@@ -118,9 +134,10 @@ class Limit:
         return cls(name, capacity, capacity if burst is None else burst, refill_amount, refill_period_seconds)
 
     @staticmethod
-    def quota(name: str, amount: int, per: str) -> Quota:
-        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``."""
-        return Quota(name, amount, amount, amount, 1, per)
+    def quota(name: str, amount: int, per: str, *, alert_at: Iterable[int] = ()) -> Quota:
+        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``. An event tells when one of the
+        percentages in ``alert_at`` is used."""
+        return Quota(name, amount, amount, amount, 1, per, tuple(sorted(set(alert_at))))
 
     @staticmethod
     def concurrency(name: str, permits: int, expires_after_seconds: int = 600) -> Concurrency:
@@ -132,7 +149,7 @@ class Limit:
         """Tokens per second."""
         return self.refill_amount / self.refill_period_seconds
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
@@ -140,7 +157,7 @@ class Limit:
     def from_dict(cls, data: dict[str, Any]) -> Limit:
         """The reverse of :meth:`to_dict`."""
         if "quota" in data:
-            return Limit.quota(data["name"], data["quota"], data["per"])
+            return Limit.quota(data["name"], data["quota"], data["per"], alert_at=data.get("alert_at", ()))
         if "concurrency" in data:
             return Limit.concurrency(data["name"], data["concurrency"], data["expires_after_seconds"])
         return cls(**{entry.name: data[entry.name] for entry in fields(cls)})
@@ -162,10 +179,12 @@ class Quota(Limit):
     """An amount per period, made by :meth:`Limit.quota`. All of it comes back when the period ends."""
 
     per: str = "month"
+    alert_at: tuple[int, ...] = ()
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return {"name": self.name, "quota": self.capacity, "per": self.per}
+        alerts = {"alert_at": list(self.alert_at)} if self.alert_at else {}
+        return {"name": self.name, "quota": self.capacity, "per": self.per, **alerts}
 
 
 @dataclass(frozen=True)
@@ -174,7 +193,7 @@ class Concurrency(Limit):
 
     expires_after_seconds: int = 600
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {
             "name": self.name,
@@ -207,7 +226,8 @@ class Entity:
 
 @dataclass
 class LimitStatus:
-    """One limit, compared with what a call requests. ``available`` below zero is debt."""
+    """One limit, compared with what a call requests. ``available`` below zero is debt; ``resets_at`` is when the period of a quota
+    ends."""
 
     entity_id: str
     resource: str
@@ -217,6 +237,7 @@ class LimitStatus:
     requested: int
     exceeded: bool
     retry_after_seconds: float
+    resets_at: str | None = field(default=None, repr=False)
 
     @property
     def deficit(self) -> int:
@@ -357,6 +378,63 @@ class LimitName:
     TPM = "tpm"
     TPH = "tph"
     TPD = "tpd"
+
+
+@dataclass(frozen=True)
+class TopUp:
+    """What was added to what is left of a limit. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limit_name: str
+    amount: int
+    added: int
+    left: int
+    event_id: str
+    repeated: bool
+    period_end: str | None = None
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Limits that were made as if nothing were used. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limits: list[str]
+    permits_revoked: bool
+    event_id: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class LimiterStats:
+    """Counters of a limiter in this process."""
+
+    granted: int
+    refused: int
+    unavailable: int
+    """Calls for which the table could not be reached in time."""
+    unwritten: int
+    """Adjustments and refunds that could not be written and were given up."""
+    rolled_back: int
+    """Leases that were dropped and neither committed nor rolled back."""
+    refill_went_back: int
+    """How often the clock of another process was behind."""
+    refills_set_back: int
+    """How often the clock of another process was ahead, by more than five seconds."""
+    clock_offset_ms: int
+    """By how much the clock of this machine is corrected."""
+    buckets: int
+    """Buckets in memory."""
+    chunk_grants: int
+    """Calls that were served from a chunk of tokens."""
+    chunk_tokens: int
+    """Tokens of chunks that are not spent yet."""
+    chunk_tokens_peak: int
+    breaker: Literal["closed", "open"]
+    """Open while the table is unavailable."""
+    breaker_opened: int
 
 
 @dataclass
@@ -516,6 +594,8 @@ class AuditAction:
     ENTITY_DELETED = "entity_deleted"
     LIMITS_SET = "limits_set"
     LIMITS_DELETED = "limits_deleted"
+    TOPPED_UP = "topped_up"
+    LIMITS_RESET = "limits_reset"
 
 
 @dataclass

@@ -47,13 +47,14 @@ pub use item::{AttributeValue, Item, Malformed};
 pub use level::{ConfigLevel, LevelKind};
 pub use limit::{
     Boundary, Concurrency, Counted, DuplicateLimit, InvalidLimit, Limit, LimitField, LimitKind, LimitSet,
-    Quota, QuotaPeriod, Rate, Weekday, Zone,
+    Quota, QuotaPeriod, Rate, Thresholds, Weekday, Zone,
 };
 pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName};
 pub use records::{
-    AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord, InvalidPolicy,
-    InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
-    Unknown, UsageSnapshot, Version, VersionRecord, usage_attribute,
+    AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord,
+    IdempotencyRecord, InvalidPolicy, InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress,
+    ResourceRegistry, SystemSettings, TemporaryLimits, Unknown, UsageSnapshot, Version, VersionRecord,
+    threshold_text, usage_attribute,
 };
 pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use tokens::{Tokens, TooManyTokens, whole_tokens};

@@ -128,7 +128,8 @@ export interface paths {
          * Acquires tokens
          * @description Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough. The call then goes
          *     ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
-         *     sent again gets the response of the first one if that was granted.
+         *     sent again gets the response of the first one if that was granted. With several replicas it has to reach the same one: the
+         *     one that `Zae-Limiter-Replica` names, a field of every response to these requests.
          */
         post: {
             parameters: {
@@ -136,6 +137,8 @@ export interface paths {
                 header?: {
                     /** @description A key of the client's choice, up to 255 characters */
                     "Idempotency-Key"?: string | null;
+                    /** @description The field of an earlier response: that replica knows the key */
+                    "Zae-Limiter-Replica"?: string | null;
                 };
                 path?: never;
                 cookie?: never;
@@ -176,7 +179,8 @@ export interface paths {
          * Adjusts without a lease
          * @description For a call whose lease cannot be reached because its server is gone (410 `lease-owner-gone`). The tokens that the lease took
          *     stay taken; this corrects them. Applies to the entity and to the parents that it counts on. With an `Idempotency-Key`, a
-         *     request that is sent again to the same server changes nothing.
+         *     request that is sent again changes nothing. With several replicas it has to reach the same one: the one that
+         *     `Zae-Limiter-Replica` names, a field of every response to these requests.
          */
         post: {
             parameters: {
@@ -184,6 +188,8 @@ export interface paths {
                 header?: {
                     /** @description A key of the client's choice, up to 255 characters */
                     "Idempotency-Key"?: string | null;
+                    /** @description The field of an earlier response: that replica knows the key */
+                    "Zae-Limiter-Replica"?: string | null;
                 };
                 path?: never;
                 cookie?: never;

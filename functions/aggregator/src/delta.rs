@@ -8,8 +8,9 @@ use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
+use crate::crossing::crossings;
 use crate::rules::Rules;
-use crate::{Digest, Link, Position};
+use crate::{Crossing, Digest, Link, Position};
 
 /// What one change of a bucket consumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub struct UsageDelta {
     pub events: i128,
     /// The number of refused acquires. A client writes them to the bucket from time to time.
     pub refusals: i128,
+    /// The thresholds of quotas that it reached.
+    pub crossings: Vec<Crossing>,
 }
 
 /// A stream record, as far as it matters for usage.
@@ -52,7 +55,7 @@ pub struct Malformed(pub String);
 impl UsageDelta {
     /// True if there is something to add up, even if it sums to zero.
     pub fn counts(&self) -> bool {
-        self.events != 0 || self.refusals != 0 || !self.consumed.is_empty()
+        self.events != 0 || self.refusals != 0 || !self.consumed.is_empty() || !self.crossings.is_empty()
     }
 }
 
@@ -99,18 +102,19 @@ impl Reading {
         let (consumed, reserved) = consumed(&old, &new)?;
         let events = events(&old, &new, &consumed)?;
         let refusals = refusals(&old, &new);
-        let counts = events != 0 || refusals != 0 || !consumed.is_empty() || link.before != link.after;
+        let delta = UsageDelta {
+            entity,
+            resource,
+            position,
+            at,
+            consumed,
+            events,
+            refusals,
+            crossings: crossings(stream, &old, &new, at),
+            link,
+        };
         Ok(Self {
-            delta: counts.then_some(UsageDelta {
-                entity,
-                resource,
-                position,
-                link,
-                at,
-                consumed,
-                events,
-                refusals,
-            }),
+            delta: Some(delta).filter(|delta| delta.counts() || delta.link.before != delta.link.after),
             at: Some(at),
             reserved,
         })
@@ -206,7 +210,15 @@ fn refusals(old: &Attributes<'_>, new: &Attributes<'_>) -> i128 {
 /// No bucket holds a larger number, and no sum of a batch overflows below it.
 const LARGEST: i128 = 1_000_000_000_000_000_000_000_000_000_000;
 
-fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
+/// The text of an attribute, if it is one.
+pub(crate) fn text_of(value: &AttributeValue) -> Option<&str> {
+    match value {
+        AttributeValue::S(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(crate) fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
     match value {
         AttributeValue::N(digits) => digits
             .parse()

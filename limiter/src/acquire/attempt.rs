@@ -7,20 +7,15 @@ use zae_limiter_schema::bucket::BucketKey;
 
 use super::call::Call;
 use super::cascade::{self, Grants};
-use super::charge::{self, Charge};
+use super::charge::{Charge, charges, of_chains};
 use super::lease::Lease;
+use super::part::Part;
 use crate::bucket::Buckets;
 use crate::error::Unavailable;
 use crate::store::WriteQueue;
 use crate::{Error, Result};
 
 impl Buckets {
-    /// The buckets that a call concerns.
-    pub(super) async fn charges(&self, call: &Call) -> Result<Vec<Charge>> {
-        let (estimate, limits) = (call.estimate.as_ref(), call.limits.as_ref());
-        charge::charges(self, &call.key, &call.amounts, estimate, limits).await
-    }
-
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
     pub(super) async fn in_time<T>(
         &self,
@@ -34,7 +29,10 @@ impl Buckets {
         shared.check_breaker().await?;
         let spent = shared.clock.elapsed().saturating_sub(started);
         let left = shared.settings.time_budget.saturating_sub(spent);
-        let late = |_| Err(shared.unavailable("no response within the time budget"));
+        let late = |_| {
+            let denial = shared.store.denial();
+            Err(denial.unwrap_or_else(|| shared.unavailable("no response within the time budget")))
+        };
         let result = tokio::time::timeout(left, work).await.unwrap_or_else(late);
         let result = result.map_err(|error| self.overloaded(key, queue, error));
         if result.as_ref().is_err_and(Error::is_unavailable) {
@@ -63,11 +61,11 @@ impl Buckets {
             return Ok(lease);
         }
         let admitted = async {
-            let charges = self.charges(call).await?;
+            let charges = charges(self, &call.parts).await?;
             let grants = cascade::admit(&charges).await?;
             Ok((charges, grants))
         };
-        let (charges, grants) = self.in_time(&call.key, admitted).await?;
+        let (charges, grants) = self.in_time(call.key(), admitted).await?;
         Ok(Lease::counted(
             self.clone(),
             call,
@@ -77,15 +75,14 @@ impl Buckets {
 
     /// While the circuit breaker is open, tokens taken ahead are spent: they are paid for.
     fn spend_chunks(self: &Arc<Self>, call: &Call) -> Option<Lease> {
-        if call.limits.is_some() || self.shared().breaker_error().is_none() {
+        let with_limits = call.parts.iter().any(|part| part.limits.is_some());
+        if with_limits || self.shared().breaker_error().is_none() {
             return None;
         }
-        let chain = self
-            .shared()
-            .cache
-            .remembered_chain(&call.key.entity, &call.key.resource)?;
-        let (resource, estimate) = (&call.key.resource, call.estimate.as_ref());
-        let charges = charge::of_chain(self, chain, resource, &call.amounts, estimate, None).ok()?;
+        let cache = &self.shared().cache;
+        let chain = |part: &Part| cache.remembered_chain(&part.key, part.cascade);
+        let chains = call.parts.iter().map(chain).collect::<Option<_>>()?;
+        let charges = of_chains(self, &call.parts, chains).ok()?;
         let grant = |charge: &Charge| match charge.amounts[..] {
             [] => Some(None),
             _ => charge

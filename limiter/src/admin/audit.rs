@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use zae_limiter_dynamo::{Query, Sort, key_of};
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::keys::{self, prefix};
 use zae_limiter_schema::money::{MicroDollars, Prices};
 use zae_limiter_schema::{
@@ -121,6 +122,18 @@ impl Repository {
         self.event(subject, action, None, details).await
     }
 
+    /// The event of a change of a bucket by hand.
+    pub(super) async fn bucket_event(
+        &self,
+        bucket: &BucketKey,
+        action: AuditAction,
+        details: Details,
+    ) -> Result<AuditEvent> {
+        let subject = AuditSubject::Entity(bucket.entity.clone());
+        self.event(subject, action, Some(bucket.resource.as_str()), details)
+            .await
+    }
+
     /// The event of a change to a level of configuration.
     pub(super) async fn config_event(
         &self,
@@ -171,6 +184,15 @@ pub(super) fn config_details(record: &ConfigRecord) -> Details {
     let mut details = Details::new();
     let limits = record.limits.iter().map(limit_details).collect();
     details.insert("limits".to_owned(), AttributeValue::L(limits));
+    if let Some(temporary) = &record.temporary {
+        let limits = temporary.limits.iter().map(limit_details).collect();
+        let parts = [
+            ("limits".to_owned(), AttributeValue::L(limits)),
+            ("until".to_owned(), text(&temporary.until.to_string())),
+        ];
+        let parts = AttributeValue::M(parts.into_iter().collect());
+        details.insert("temporary_limits".to_owned(), parts);
+    }
     let policy = record.on_unavailable.map(|policy| text(policy.as_str()));
     if policy.is_some() || record.level == ConfigLevel::System {
         details.insert(
@@ -206,6 +228,12 @@ pub(super) fn config_details(record: &ConfigRecord) -> Details {
 fn limit_details(limit: &Limit) -> AttributeValue {
     let value = |value| match value {
         LimitField::Number(number) => AttributeValue::N(number.to_string()),
+        LimitField::Numbers(numbers) => {
+            let numbers = numbers
+                .into_iter()
+                .map(|number| AttributeValue::N(number.to_string()));
+            AttributeValue::L(numbers.collect())
+        }
         LimitField::Text(value) => text(&value),
     };
     let details = limit.fields().into_iter();

@@ -1,6 +1,7 @@
 //! What is stored and managed: entities, configuration, audit events, usage, versions and the table itself.
 
 mod audit;
+mod bucket_change;
 mod buckets;
 mod capacity;
 mod change;
@@ -27,9 +28,13 @@ mod usage_counter;
 mod usage_query;
 mod versions;
 
+#[cfg(test)]
+pub(crate) use bucket_change::{ChangeStore, Committed, Found, Plan, TopUpRequest, change_once};
+pub use bucket_change::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use buckets::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};
 pub use change::ConfigChange;
+pub use config::SetLimits;
 pub(crate) use config_write::config_write;
 pub use entity_change::EntityChange;
 pub use entity_search::EntitySearch;

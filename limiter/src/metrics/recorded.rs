@@ -44,13 +44,14 @@ impl Metrics {
         };
         let now = buckets.shared().clock.elapsed();
         let resource = self.resources.of(resource.as_str());
-        counter!(list::ACQUIRES, "resource" => resource.clone(), "outcome" => outcome).increment(1);
+        counter!(list::ACQUIRES, "resource" => resource, "outcome" => outcome).increment(1);
         histogram!(list::ACQUIRE_DURATION, "outcome" => outcome).record(now.saturating_sub(started.0));
         match result {
             Err(Error::Refused(refusal)) => {
                 for refused in refusal.refused_limits() {
                     let limit = SharedString::from_shared(refused.limit.name().as_str().into());
-                    counter!(list::REFUSALS, "resource" => resource.clone(), "limit" => limit).increment(1);
+                    let resource = self.resources.of(refused.resource.as_str());
+                    counter!(list::REFUSALS, "resource" => resource, "limit" => limit).increment(1);
                 }
             }
             Ok(admission) => {

@@ -10,7 +10,7 @@ use zae_limiter_schema::{
 };
 
 use super::faults::Scenario;
-use super::traffic::RESOURCE;
+use super::traffic::{BUDGET, RESOURCE};
 
 /// How long after it was read a configuration may be written to a bucket, in milliseconds.
 const PARAMETERS_FRESH: i64 = 3_000;
@@ -24,7 +24,7 @@ const WITH_OWN_LIMITS: &str = "b";
 /// The stored configuration.
 #[derive(Debug)]
 pub(super) struct Configuration {
-    /// The limits of the resource, and since when.
+    /// The limits of both resources, and since when.
     versions: Vec<(i64, LimitSet)>,
     pub(super) parents: BTreeMap<EntityId, EntityId>,
     /// Entities that do not charge their parents.
@@ -93,16 +93,18 @@ impl Configuration {
 
     /// A configuration or an entity's record. A stale read of the resource's limits shows those before.
     pub(super) fn find(&self, key: &Key, stale: bool) -> Option<Item> {
-        let resource = Resource::parse(RESOURCE).ok()?;
-        let level = ConfigLevel::Resource(resource.clone());
-        if *key == keys::config(&level) {
-            let before = self.versions.len().checked_sub(2).filter(|_| stale);
-            let limits = before.map_or(self.limits(), |index| &self.versions[index].1);
-            return Some(ConfigRecord::new(level, limits.clone()).to_item());
-        }
-        let level = ConfigLevel::Entity(entity(WITH_OWN_LIMITS), resource);
-        if self.own_limits && *key == keys::config(&level) {
-            return Some(ConfigRecord::new(level, own_limits()).to_item());
+        for resource in [RESOURCE, BUDGET] {
+            let resource = Resource::parse(resource).ok()?;
+            let level = ConfigLevel::Resource(resource.clone());
+            if *key == keys::config(&level) {
+                let before = self.versions.len().checked_sub(2).filter(|_| stale);
+                let limits = before.map_or(self.limits(), |index| &self.versions[index].1);
+                return Some(ConfigRecord::new(level, limits.clone()).to_item());
+            }
+            let level = ConfigLevel::Entity(entity(WITH_OWN_LIMITS), resource);
+            if self.own_limits && *key == keys::config(&level) {
+                return Some(ConfigRecord::new(level, own_limits()).to_item());
+            }
         }
         let id = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
         if *key != keys::entity_meta(&id) {

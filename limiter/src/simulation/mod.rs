@@ -36,6 +36,7 @@ mod run;
 mod sdk;
 mod tests;
 mod throttling;
+mod top_ups;
 mod traffic;
 mod unwritten;
 mod world;
@@ -68,6 +69,8 @@ pub(crate) enum Mutation {
     QuotaWithoutCap,
     /// A period begins whatever the item's last one is.
     PeriodUnseen,
+    /// A top-up does not require that there is no idempotency record of it.
+    TopUpWithoutRecord,
 }
 
 impl Mutation {

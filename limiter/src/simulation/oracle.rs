@@ -1,16 +1,18 @@
 //! An exact bucket for every bucket of the table, moved by the writes that really happened.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, SlotBefore, WriteKind};
+use zae_limiter_schema::keys::Key;
 
 use super::account::{Account, Exact};
 use super::clock::START;
 use super::doubt::Doubt;
 use super::intervals::Intervals;
 use super::kinds::Kinds;
+use super::top_ups::TopUp;
 
 /// Clocks that differ by no more are right, in milliseconds.
 const MAX_SPREAD: i64 = 4_000;
@@ -35,6 +37,8 @@ pub(super) struct Shortage {
 pub(super) struct Oracle {
     accounts: BTreeMap<BucketKey, Account>,
     applied: HashSet<(i128, BucketKey)>,
+    /// How often each top-up was made.
+    pub(super) top_ups: HashMap<Key, u32>,
     pub(super) violations: Vec<Violation>,
     pub(super) intervals: Intervals,
     pub(super) kinds: Kinds,
@@ -63,6 +67,7 @@ impl Oracle {
         Self {
             accounts: BTreeMap::new(),
             applied: HashSet::new(),
+            top_ups: HashMap::new(),
             violations: Vec::new(),
             intervals: Intervals::default(),
             kinds: Kinds::default(),
@@ -129,6 +134,27 @@ impl Oracle {
                 at,
                 format!("{:?} on {}/{}: {what}", write.kind, key.entity, key.resource),
             );
+        }
+    }
+
+    /// A top-up was made at `at`, under this record. It is no consumption: the usage stays as it is.
+    pub(super) fn topped_up(&mut self, record: &Key, top_up: &TopUp, after: &Attributes, at: i64) {
+        let made = self.top_ups.entry(record.clone()).or_default();
+        *made += 1;
+        if *made > 1 {
+            self.violation(at, "a top-up was made twice".to_owned());
+        }
+        let (Some(after), Ok(limit)) = (image(after), LimitName::parse(top_up.limit)) else {
+            return self.violation(at, "a top-up left something that is no bucket".to_owned());
+        };
+        let (amount, decided) = (i128::from(top_up.amount) * 1_000, top_up.decided_at);
+        let span = (decided.min(at), decided.max(at));
+        self.intervals.topped_up(&top_up.bucket, &limit, amount, span);
+        let account = self.accounts.entry(top_up.bucket.clone()).or_default();
+        let wrong = account.top_up(&limit, amount, decided, &after);
+        account.remember(at);
+        if let Some(what) = wrong {
+            self.violation(at, format!("top-up of {}: {what}", top_up.bucket.entity));
         }
     }
 

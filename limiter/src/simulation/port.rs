@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
-use zae_limiter_dynamo::{ServerTime, SharedCredentials};
+use zae_limiter_dynamo::{CallError, ServerTime, SharedCredentials};
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 
@@ -71,7 +71,7 @@ impl Port {
         }
     }
 
-    /// A response is read. Its date has whole seconds; now and then it is that of somebody whose clock is wrong.
+    /// A response is read. Its date has whole seconds; sometimes it is that of a proxy whose clock is wrong.
     fn hears_date(&self, sent: Duration, back: Duration) {
         let Some(dates) = &self.dates else { return };
         let mut world = lock(&self.world);
@@ -87,13 +87,15 @@ impl Port {
     }
 
     /// Waits for credentials, as long as a call has time.
-    async fn signs(&self) -> Result<(), WriteOutcome> {
+    async fn signs(&self) -> Result<(), Error> {
         let Some(credentials) = &self.credentials else {
             return Ok(());
         };
         let deadline = Instant::now() + Settings::default().time_budget;
-        let ready = credentials.ready_by(deadline).await;
-        ready.map_err(|error| WriteOutcome::NotSent(error.to_string()))
+        credentials
+            .ready_by(deadline)
+            .await
+            .map_err(|cause| denied(&cause))
     }
 
     /// How long it took.
@@ -104,9 +106,7 @@ impl Port {
     }
 
     async fn wait_for_read(&self) -> Result<(), Error> {
-        if self.signs().await.is_err() {
-            return Err(no_response());
-        }
+        self.signs().await?;
         let weather = match self.request() {
             Weather::WritesSilent | Weather::WritesRefused => Weather::Clear,
             weather => weather,
@@ -171,13 +171,13 @@ impl Port {
         } else {
             there
         };
-        let (answer, answered) = oneshot::channel();
+        let (responder, response) = oneshot::channel();
         let (world, write) = (self.world.clone(), write.clone());
         let unwritten = self.unwritten.clone();
         let sent = self.elapsed();
         let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
         if repeated {
-            // Another copy, whose response nobody hears. It may come before the other one, or after its response.
+            // Another copy, whose response is lost. It may come before the other one, or after its response.
             let (world, write, seen) = (world.clone(), write.clone(), seen.clone());
             let (unwritten, delay) = (self.unwritten.clone(), lock(&self.world).between(0..=20));
             tokio::spawn(async move {
@@ -207,14 +207,14 @@ impl Port {
             };
             if lost_answer {
                 // Nobody hears anything, not even that the connection is gone.
-                return std::mem::forget(answer);
+                return std::mem::forget(responder);
             }
             sleep(Duration::from_millis(back)).await;
-            if answer.send(outcome).is_ok() {
+            if responder.send(outcome).is_ok() {
                 lock(&world).oracle.doubt.heard(&write);
             }
         });
-        match answered.await {
+        match response.await {
             Ok(outcome) => {
                 self.hears_date(sent, Duration::from_millis(back));
                 outcome
@@ -233,6 +233,14 @@ fn no_response() -> Error {
     })
 }
 
+fn denied(cause: &CallError) -> Error {
+    Error::PermissionDenied {
+        operation: "loading credentials",
+        table: "simulated".to_owned(),
+        message: cause.to_string(),
+    }
+}
+
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
@@ -247,6 +255,10 @@ impl ConfigSource for Port {
             self.hears_date(sent, back);
             Ok(read)
         })
+    }
+
+    fn clock_offset(&self) -> i64 {
+        self.dates.as_ref().map_or(0, ServerTime::offset)
     }
 }
 
@@ -300,13 +312,14 @@ impl Store for Port {
 
     fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
         Box::pin(async {
-            self.signs().await?;
+            self.signs().await.map_err(WriteOutcome::Failed)?;
             Ok(WriteSlot::default())
         })
     }
 
-    fn clock_offset(&self) -> i64 {
-        self.dates.as_ref().map_or(0, ServerTime::offset)
+    fn denial(&self) -> Option<Error> {
+        let denial = self.credentials.as_ref()?.denial()?;
+        Some(denied(&denial))
     }
 
     /// Dates have whole seconds.

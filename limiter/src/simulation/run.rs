@@ -20,6 +20,7 @@ use super::peer::Peer;
 use super::port::Port;
 use super::refusals::SharedWaiters;
 use super::sdk::SdkTable;
+use super::top_ups::top_up_buckets;
 use super::traffic::{CallTotals, Caller, LocalUse, RESOURCE, SharedCallTotals};
 use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
@@ -41,6 +42,7 @@ pub(super) struct Report {
     pub(super) refused: u64,
     pub(super) unavailable: u64,
     pub(super) local: u64,
+    pub(super) several: u64,
     pub(super) writes: u64,
     pub(super) on_slots_of_others: u64,
     /// Changes that were given up.
@@ -260,6 +262,10 @@ async fn simulate(scenario: Scenario) -> Report {
     if run.scenario.deletions {
         others.spawn(delete_buckets(world.clone()));
     }
+    if run.scenario.top_ups {
+        let random = fastrand::Rng::with_seed(run.scenario.seed.wrapping_add(33));
+        others.spawn(top_up_buckets(world.clone(), random));
+    }
     if run.scenario.outages {
         others.spawn(change_weather(world.clone()));
     }
@@ -333,8 +339,8 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
     // What arrived after its sender had looked shows when the bucket is used again.
     let used: Vec<BucketKey> = lock(&run.world).items.keys().cloned().collect();
     for limiter in &limiters {
-        for name in used.iter().map(|key| key.entity.as_str()) {
-            let last = Acquire::new(limiter.buckets.clone(), name, RESOURCE);
+        for key in &used {
+            let last = Acquire::new(limiter.buckets.clone(), key.entity.as_str(), &key.resource);
             if let Ok(lease) = last.consume("rpm", 1).await {
                 drop(lease.rollback().await);
             }
@@ -386,7 +392,10 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
                 most
             };
             if !(should + low..=most).contains(amount) {
-                let what = format!("{} {limit}: booked {amount}, used {should}", key.entity);
+                let what = format!(
+                    "{}/{} {limit}: booked {amount}, used {should}",
+                    key.entity, key.resource
+                );
                 world.oracle.violations.push(Violation { at: 0, what });
             }
         }
@@ -398,6 +407,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         refused: call_totals.refused,
         unavailable: call_totals.unavailable,
         local: call_totals.local,
+        several: call_totals.several,
         writes: world.oracle.writes,
         on_slots_of_others: world.oracle.on_slots_of_others,
         unwritten: limiters

@@ -6,6 +6,7 @@ mod support;
 
 mod audit;
 mod availability;
+mod bucket_changes;
 mod bucket_states;
 mod call_counts;
 mod capacity;
@@ -30,6 +31,7 @@ mod peer;
 mod prices;
 mod races;
 mod resolution;
+mod temporary_limits;
 mod tree;
 mod usage;
 mod usage_counting;

@@ -53,6 +53,8 @@ pub const CONFIG_VERSION: &str = "config_version";
 pub const LIMITS_FORMAT: &str = "limits_format";
 /// The first version that knows that format.
 pub const LIMITS_VERSION: &str = "limits_version";
+/// Configurations: limits that end, and when. A client that does not know the attribute uses the limits that last.
+pub const TEMPORARY_LIMITS: &str = "limits_until";
 /// Configurations: what happens while the table is unavailable.
 pub const ON_UNAVAILABLE: &str = "on_unavailable";
 /// Configurations with prices: the limit that counts money. Without it there are no prices.
@@ -101,6 +103,11 @@ pub const ACTION: &str = "action";
 pub const PRINCIPAL: &str = "principal";
 /// Audit events: the particulars.
 pub const DETAILS: &str = "details";
+
+/// Changes of a bucket by hand: what was asked for.
+pub const REQUEST: &str = "request";
+/// Thresholds that were reached: what was used then.
+pub const USED: &str = "used";
 
 /// Applied limits file: whether it manages the system level.
 pub const MANAGED_SYSTEM: &str = "managed_system";

@@ -11,6 +11,7 @@ mod quota;
 mod rate;
 mod set;
 mod text;
+mod thresholds;
 mod zone;
 
 use std::fmt;
@@ -24,6 +25,7 @@ pub use period::{Boundary, QuotaPeriod, Weekday};
 pub use quota::Quota;
 pub use rate::Rate;
 pub use set::{DuplicateLimit, LimitSet};
+pub use thresholds::Thresholds;
 pub use zone::Zone;
 
 /// One limit of a resource.
@@ -77,7 +79,7 @@ pub enum InvalidLimit {
     /// A number of it is too small or too large.
     #[error("{field} {value} of limit {limit} is invalid: {rule}")]
     Number {
-        /// Which number: capacity, burst, refill amount, refill period, amount, permits or expiry.
+        /// Which number: capacity, burst, refill amount, refill period, amount, permits, expiry or alert threshold.
         field: &'static str,
         /// Its value.
         value: u64,

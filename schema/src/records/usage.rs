@@ -1,6 +1,6 @@
 //! Usage snapshots: what one entity used of one resource in one hour, day or month.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use super::{Unknown, unknown};
@@ -19,6 +19,8 @@ pub mod attribute {
     pub const TOTAL_EVENTS: &str = "total_events";
     /// How many acquires were refused, as text: the Python peer takes every number for the counter of a limit.
     pub const REFUSALS: &str = "_rf";
+    /// Which thresholds of quotas were reached: a set of texts such as `spend 80`.
+    pub const THRESHOLDS: &str = "_th";
     /// Up to which record of which stream it has counted.
     pub const SEQUENCE: &str = "_sq";
     /// The creation time of the newest counted record.
@@ -57,6 +59,8 @@ pub struct UsageSnapshot {
     pub total_events: i64,
     /// How many acquires of the entity were refused.
     pub refusals: i64,
+    /// Thresholds of quotas that were reached in the window, in percent.
+    pub thresholds: BTreeMap<LimitName, BTreeSet<u8>>,
     /// When the table may forget it, in epoch seconds.
     pub ttl: Option<i64>,
     /// How far it has counted; the Python peer's snapshots have none.
@@ -65,7 +69,7 @@ pub struct UsageSnapshot {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     keys::attribute::PK,
     keys::attribute::SK,
     keys::attribute::GSI2PK,
@@ -77,6 +81,7 @@ const KNOWN: [&str; 15] = [
     attribute::WINDOW_START,
     attribute::TOTAL_EVENTS,
     attribute::REFUSALS,
+    attribute::THRESHOLDS,
     attribute::SEQUENCE,
     attribute::NEWEST,
     attribute::LINK,
@@ -84,7 +89,7 @@ const KNOWN: [&str; 15] = [
 ];
 
 impl UsageSnapshot {
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let index = keys::gsi2_usage(&self.resource, self.window, &self.entity);
         let mut item = Builder::new(&keys::usage(&self.entity, &self.resource, self.window))
@@ -100,6 +105,7 @@ impl UsageSnapshot {
                 attribute::REFUSALS,
                 (self.refusals != 0).then(|| s(self.refusals)),
             )
+            .with_some(attribute::THRESHOLDS, self.threshold_texts())
             .with_some(
                 attribute::SEQUENCE,
                 self.progress.as_ref().map(|p| s(&p.sequence)),
@@ -117,6 +123,14 @@ impl UsageSnapshot {
             item = item.with(name, value.clone());
         }
         item.build()
+    }
+
+    fn threshold_texts(&self) -> Option<AttributeValue> {
+        let all = self.thresholds.iter().flat_map(|(limit, percentages)| {
+            percentages.iter().map(|percent| threshold_text(limit, *percent))
+        });
+        let texts: Vec<_> = all.collect();
+        (!texts.is_empty()).then_some(AttributeValue::Ss(texts))
     }
 
     /// Reads the item. Which window it is stands in its attributes: the peer writes days under the key of
@@ -139,6 +153,7 @@ impl UsageSnapshot {
             counters,
             total_events: reader.optional_number(attribute::TOTAL_EVENTS)?.unwrap_or(0),
             refusals: refusals(&reader)?,
+            thresholds: thresholds(item),
             ttl: reader.optional_number(keys::attribute::TTL)?,
             progress: reader
                 .optional_text(attribute::SEQUENCE)?
@@ -154,6 +169,28 @@ impl UsageSnapshot {
                 .transpose()?,
         })
     }
+}
+
+/// How a set of thresholds names one of them.
+pub fn threshold_text(limit: &LimitName, percent: u8) -> String {
+    format!("{limit} {percent}")
+}
+
+/// The thresholds that can be read: what was used matters more than those that cannot.
+fn thresholds(item: &Item) -> BTreeMap<LimitName, BTreeSet<u8>> {
+    let Some(AttributeValue::Ss(texts)) = item.get(attribute::THRESHOLDS) else {
+        return BTreeMap::new();
+    };
+    let mut thresholds: BTreeMap<_, BTreeSet<u8>> = BTreeMap::new();
+    for text in texts {
+        let named = text.split_once(' ');
+        let parsed = named
+            .and_then(|(limit, percent)| Some((LimitName::from_stored(limit).ok()?, percent.parse().ok()?)));
+        if let Some((limit, percent)) = parsed {
+            thresholds.entry(limit).or_default().insert(percent);
+        }
+    }
+    thresholds
 }
 
 fn refusals(reader: &Reader<'_>) -> Result<i64, Malformed> {

@@ -305,6 +305,7 @@ pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
         counters: BTreeMap::from([(name("rpm"), 12), (name("tpm"), 3_400)]),
         total_events: 12,
         refusals: 3,
+        thresholds: BTreeMap::from([(name("rpm"), [80, 100].into())]),
         ttl: Some(time().seconds() + 90 * 86_400),
         progress: Some(Progress {
             sequence: format!("{label}/{:040}", 12_345),

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use zae_limiter_schema::bucket::{Attr, Attributes, Scalar};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
-    EntityRecord, Item, LimitSet, OnUnavailable, Progress, ResourceRegistry, SystemSettings, Timestamp, Ulid,
-    Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
+    EntityRecord, Item, LimitSet, OnUnavailable, Progress, ResourceRegistry, SystemSettings, TemporaryLimits,
+    Timestamp, Ulid, Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
 };
 
 use crate::common::{
@@ -72,19 +72,27 @@ fn config_record() -> impl Strategy<Value = ConfigRecord> {
     let policy = proptest::sample::select(vec![None, Some(OnUnavailable::Allow), Some(OnUnavailable::Block)]);
     let system = any::<(Option<u32>, Option<bool>, Option<bool>)>();
     let prices = proptest::option::of(crate::money::prices());
-    (level(), limits(), policy, prices, any::<u64>(), system, unknown()).prop_map(
-        |(level, limits, on_unavailable, prices, config_version, system, unknown)| ConfigRecord {
-            level,
-            limits,
-            on_unavailable,
-            prices,
-            config_version,
-            system: SystemSettings {
-                audit_retention_days: system.0,
-                auto_update: system.1,
-                strict_version: system.2,
-            },
-            unknown,
+    let temporary = proptest::option::of((limits(), 0..=Timestamp::MAX.millis()));
+    let limits = (limits(), temporary);
+    (level(), limits, policy, prices, any::<u64>(), system, unknown()).prop_map(
+        |(level, (limits, temporary), on_unavailable, prices, config_version, system, unknown)| {
+            ConfigRecord {
+                level,
+                limits,
+                temporary: temporary.map(|(limits, until)| TemporaryLimits {
+                    limits,
+                    until: Timestamp::from_millis(until),
+                }),
+                on_unavailable,
+                prices,
+                config_version,
+                system: SystemSettings {
+                    audit_retention_days: system.0,
+                    auto_update: system.1,
+                    strict_version: system.2,
+                },
+                unknown,
+            }
         },
     )
 }
@@ -172,9 +180,24 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
             })
         });
     let counters = proptest::collection::btree_map(limit_name(), any::<i64>(), 0..4);
-    let counts = (counters, any::<u32>(), any::<i64>(), any::<Option<i64>>());
+    let percentages = proptest::collection::btree_set(1..=100u8, 1..4);
+    let thresholds = proptest::collection::btree_map(limit_name(), percentages, 0..3);
+    let counts = (
+        counters,
+        any::<u32>(),
+        any::<i64>(),
+        thresholds,
+        any::<Option<i64>>(),
+    );
     (entity_id(), resource_name(), window, counts, progress, unknown()).prop_map(
-        |(entity, resource, window, (counters, total_events, refusals, ttl), progress, unknown)| {
+        |(
+            entity,
+            resource,
+            window,
+            (counters, total_events, refusals, thresholds, ttl),
+            progress,
+            unknown,
+        )| {
             UsageSnapshot {
                 entity,
                 resource,
@@ -182,6 +205,7 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
                 counters,
                 total_events: i64::from(total_events),
                 refusals,
+                thresholds,
                 ttl,
                 progress,
                 unknown,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import uuid
 from collections.abc import Coroutine, Generator
@@ -31,6 +32,8 @@ LOG = logging.getLogger(__name__)
 ATTEMPTS = 3
 # The most seconds between two of them.
 MAX_PAUSE = 2.0
+# The replica that processed a request, and has to process the same one again.
+REPLICA = "Zae-Limiter-Replica"
 # A lease is renewed this many times before it would expire.
 RENEWALS = 3
 
@@ -267,6 +270,9 @@ class RateLimiter:
     """A server, by its URL. Connections are kept open and belong to the event loop that they were opened in.
 
     While the server cannot be reached, `acquire` raises Unavailable, or lets calls pass with `on_unavailable="allow"`.
+
+    Of several replicas behind a load balancer, one knows an idempotency key. With `same_replica=True` all acquires of this object are
+    processed by one of them, so that a request that is sent again takes tokens once.
     """
 
     def __init__(
@@ -275,11 +281,14 @@ class RateLimiter:
         token: str | None = None,
         timeout: float = 10.0,
         on_unavailable: Literal["block", "allow"] = "block",
+        same_replica: bool = False,
     ) -> None:
         self.url = url.rstrip("/")
         self.token = token
         self.timeout = timeout
         self.on_unavailable = on_unavailable
+        self.same_replica = same_replica
+        self._replica: str | None = None
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # Requests that end even if their callers are canceled. Each has its timeouts and attempts.
@@ -338,14 +347,23 @@ class RateLimiter:
         headers = dict(headers or {})
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
+        replica = self._replica if self.same_replica and "Idempotency-Key" in headers else None
+        if replica is not None:
+            headers[REPLICA] = replica
         timeout = self.timeout + more_time
         try:
             response = await self._http().request(method, self.url + path, json=body, headers=headers, timeout=timeout)
         except httpx.TransportError as error:
             raise Unavailable(f"{method} {self.url}{path} got no response: {error!r}") from error
+        self._replica = response.headers.get(REPLICA, self._replica)
         content = _content(response)
         if response.is_success:
             return content
+        if replica is not None and content.get("type", "").endswith(":replica-gone"):
+            # Whatever it knew of the key is lost.
+            self._replica = None
+            del headers[REPLICA]
+            return await self.request(method, path, body, headers, more_time)
         if response.status_code == 429:
             raise RateLimitExceeded(response.status_code, content)
         if response.status_code in (408, 502, 503, 504):
@@ -378,25 +396,26 @@ def _content(response: httpx.Response) -> dict[str, Any]:
 
 
 class SyncLease:
-    """A lease without asyncio. It is renewed by the thread of its limiter."""
+    """A lease without asyncio. It is renewed by the thread of its limiter, and stays with the process that took it."""
 
     def __init__(self, limiter: SyncRateLimiter, acquire: Acquire) -> None:
         self._limiter = limiter
         self._acquire = acquire
-        self._lease: Lease | None = None
+        self._process = 0
 
     def __enter__(self) -> Lease:
-        self._lease = self._limiter._run(self._acquire.__aenter__())
-        return self._lease
+        self._process = os.getpid()
+        return self._limiter._run(self._acquire.__aenter__())
 
     def __exit__(self, *exception: Any) -> None:
-        self._limiter._run(self._acquire.__aexit__(*exception))
+        if self._process == os.getpid():
+            self._limiter._run(self._acquire.__aexit__(*exception))
 
 
 class SyncRateLimiter:
     """The same without asyncio: `with limiter.acquire("user-1", "gpt-4", {"rpm": 1}) as lease`.
 
-    A thread of its own sends the requests, so that leases are renewed while their blocks run.
+    A thread of its own sends the requests, so that leases are renewed while their blocks run. A forked child starts its own.
     """
 
     def __init__(
@@ -405,30 +424,42 @@ class SyncRateLimiter:
         token: str | None = None,
         timeout: float = 10.0,
         on_unavailable: Literal["block", "allow"] = "block",
+        same_replica: bool = False,
     ) -> None:
-        self._limiter = RateLimiter(url, token, timeout, on_unavailable)
+        self._new_limiter = lambda: RateLimiter(url, token, timeout, on_unavailable, same_replica)
+        self._start()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._limiter = self._new_limiter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="zae-limiter-http", daemon=True)
         self._thread.start()
 
+    def _of_this_process(self) -> RateLimiter:
+        """A child does not inherit the thread of its parent, and the connections stay with the parent."""
+        if self._process != os.getpid():
+            self._start()
+        return self._limiter
+
     def close(self) -> None:
         """Closes the connections and ends the thread."""
-        self._run(self._limiter.aclose())
+        self._run(self._of_this_process().aclose())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def acquire(self, entity: str, resource: str, consume: dict[str, int], **options: Any) -> SyncLease:
         """As that of `RateLimiter`, for `with`."""
-        return SyncLease(self, self._limiter.acquire(entity, resource, consume, **options))
+        return SyncLease(self, self._of_this_process().acquire(entity, resource, consume, **options))
 
     def available(self, entity: str, resource: str) -> dict[str, int]:
         """Available tokens by limit. A negative number is debt."""
-        return self._run(self._limiter.available(entity, resource))
+        return self._run(self._of_this_process().available(entity, resource))
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Any other request of the API."""
-        return self._run(self._limiter.request(method, path, body))
+        return self._run(self._of_this_process().request(method, path, body))
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

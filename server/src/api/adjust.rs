@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use zae_limiter::Adjust;
 
 use super::acquire::{IDEMPOTENCY_REPLAYED, idempotency_key};
 use super::problems::{BodyProblems, ProblemBody, Problems};
@@ -32,6 +33,26 @@ pub(crate) struct AdjustBucketRequest {
     #[schema(example = json!({ "tpm": -120 }))]
     #[serde(deserialize_with = "unique_keys")]
     adjust: BTreeMap<String, i64>,
+    /// Whether the parent of the entity is corrected too: as in the call. The entity says so unless set.
+    cascade: Option<bool>,
+    /// What the call used of other resources.
+    #[serde(default)]
+    also: Vec<AlsoAdjustBucket>,
+}
+
+/// What a call used more or less of another resource.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AlsoAdjustBucket {
+    /// The resource.
+    #[schema(example = "budget")]
+    resource: String,
+    /// Tokens by limit.
+    #[schema(example = json!({ "usd": 3 }))]
+    #[serde(deserialize_with = "unique_keys")]
+    adjust: BTreeMap<String, i64>,
+    /// Whether the parent of the entity is corrected too, on this resource.
+    cascade: Option<bool>,
 }
 
 /// A correction that was made.
@@ -45,17 +66,22 @@ pub(crate) struct AdjustBucketResponse {
 ///
 /// For a call whose lease cannot be reached because its server is gone (410 `lease-owner-gone`). The tokens that the lease took
 /// stay taken; this corrects them. Applies to the entity and to the parents that it counts on. With an `Idempotency-Key`, a
-/// request that is sent again to the same server changes nothing.
+/// request that is sent again changes nothing. With several replicas it has to reach the same one: the one that
+/// `Zae-Limiter-Replica` names, a field of every response to these requests.
 #[utoipa::path(
     post,
     path = "/v1/adjust",
     tag = "leases",
-    params(("Idempotency-Key" = Option<String>, Header, description = "A key of the client's choice, up to 255 characters")),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "A key of the client's choice, up to 255 characters"),
+        ("Zae-Limiter-Replica" = Option<String>, Header, description = "The field of an earlier response: that replica knows the key"),
+    ),
     request_body = AdjustBucketRequest,
     responses(
         (status = 200, description = "The adjustment is written", body = AdjustBucketResponse),
         (status = 202, description = "The adjustment will be written", body = AdjustBucketResponse),
         (status = 409, description = "A request with this idempotency key is in progress", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "The replica that the request names is gone", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "No limits are configured, or the idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
         Problems,
         BodyProblems,
@@ -86,16 +112,23 @@ pub(crate) async fn adjust(
 
 /// Finishes the write even if the client disconnects.
 async fn apply(app: &App, request: &AdjustBucketRequest) -> Result<AdjustBucketResponse, Problem> {
-    let AdjustBucketRequest {
-        entity,
-        resource,
-        adjust,
-    } = request.clone();
-    let limiter = app.limiter.clone();
-    let write = tokio::spawn(async move { limiter.adjust(entity, resource, adjust).await });
+    let request = request.clone();
+    let mut adjust = (app.limiter).adjust(request.entity, request.resource, request.adjust);
+    adjust = cascading(adjust, request.cascade);
+    for also in request.also {
+        adjust = cascading(adjust.and(also.resource, also.adjust), also.cascade);
+    }
+    let write = tokio::spawn(adjust.into_future());
     let result = write.await.map_err(|panicked| Problem::internal(&panicked))?;
     app.note_write(&result);
     Ok(AdjustBucketResponse { written: result? })
+}
+
+fn cascading(adjust: Adjust, cascade: Option<bool>) -> Adjust {
+    match cascade {
+        Some(cascade) => adjust.cascade(cascade),
+        None => adjust,
+    }
 }
 
 impl IntoResponse for AdjustBucketResponse {

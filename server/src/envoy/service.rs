@@ -283,8 +283,8 @@ impl RateLimits {
             let back = adjusted
                 .map(|(limit, tokens)| (limit.to_string(), -i64::try_from(*tokens).unwrap_or(i64::MAX)));
             let adjustments = Adjustments {
-                usage: None,
                 tokens: back.collect(),
+                ..Adjustments::default()
             };
             // A lease that has expired meanwhile gives nothing back.
             let Ok(lease) = self.app.leases.end_committed(portion.id, &adjustments) else {

@@ -10,5 +10,6 @@ mod input;
 mod leases;
 mod money;
 mod openapi;
+mod several;
 mod shutdown;
 mod unavailable;

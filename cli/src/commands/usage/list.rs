@@ -1,6 +1,6 @@
 //! `usage list`: usage by window, as a table or as charts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use serde::{Serialize, Serializer};
@@ -57,6 +57,9 @@ struct JsonSnapshot<'a> {
     total_events: i64,
     refusals: i64,
     counters: &'a BTreeMap<LimitName, i64>,
+    /// The percentages of quotas that were reached.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    thresholds: &'a BTreeMap<LimitName, BTreeSet<u8>>,
 }
 
 impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
@@ -70,6 +73,7 @@ impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
             total_events: snapshot.total_events,
             refusals: snapshot.refusals,
             counters: &snapshot.counters,
+            thresholds: &snapshot.thresholds,
         }
     }
 }

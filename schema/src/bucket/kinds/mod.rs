@@ -10,7 +10,7 @@ mod rate;
 mod rate_row;
 
 pub use concurrency::{ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch};
-pub use quota::{QuotaForm, QuotaImage, QuotaRow, QuotaState};
+pub use quota::{QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, TopUpRow};
 pub use rate::RateState;
 pub use rate_row::{RateRow, Remainder, RowForm};
 
@@ -293,6 +293,23 @@ impl LimitState {
             Self::Concurrency(permits) if same_bucket => permits.book_release(name, -change, held, batch),
             Self::Concurrency(_) => batch.add(name, Demand::default()),
             Self::Rate(_) | Self::Quota(_) => batch.add(name, recount()),
+        }
+    }
+
+    /// What adds to what is left of the limit now and is no consumption; nothing for calls in flight. What a rate is topped up
+    /// with ends at its burst, like everything that comes back.
+    pub(super) fn top_up(&self, amount: i128) -> Option<Demand> {
+        match self {
+            Self::Rate(_) => Some(Demand {
+                credit: amount,
+                recount: amount,
+                ..Demand::default()
+            }),
+            Self::Quota(_) => Some(Demand {
+                top_up: amount,
+                ..Demand::default()
+            }),
+            Self::Concurrency(_) => None,
         }
     }
 
