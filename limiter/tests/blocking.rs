@@ -44,6 +44,7 @@ fn all_kinds_of_limits_are_taken_together_and_permits_are_released() {
     let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 1);
     let all = || call().consume("spend", 60).consume("parallel", 1);
     let mut lease = all().lease().unwrap();
+    assert!(!lease.is_lost());
     assert!(
         matches!(all().lease(), Err(Error::Refused(_))),
         "the permit is held"
