@@ -76,7 +76,7 @@ impl Night {
             format!("rpm:{}/min", processes * 60),
             format!("spend:{} per day in Europe/Berlin", processes * 3),
             format!("sessions:{processes} per 10s from first use"),
-            format!("parallel:{} at once for {EXPIRY}s", (processes * 2 / 5).max(2)),
+            format!("parallel:{} at once for {EXPIRY}s", (processes / 5).max(2)),
         ];
         LimitSet::new(limits.iter().map(|text| text.parse::<Limit>().unwrap())).unwrap()
     }
