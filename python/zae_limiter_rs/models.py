@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
@@ -119,9 +120,10 @@ class Limit:
         return cls(name, capacity, capacity if burst is None else burst, refill_amount, refill_period_seconds)
 
     @staticmethod
-    def quota(name: str, amount: int, per: str) -> Quota:
-        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``."""
-        return Quota(name, amount, amount, amount, 1, per)
+    def quota(name: str, amount: int, per: str, alert_at: Iterable[int] = ()) -> Quota:
+        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``. An event is sent when one of the
+        percentages ``alert_at`` of it is used."""
+        return Quota(name, amount, amount, amount, 1, per, tuple(alert_at))
 
     @staticmethod
     def concurrency(name: str, permits: int, expires_after_seconds: int = 600) -> Concurrency:
@@ -133,7 +135,7 @@ class Limit:
         """Tokens per second."""
         return self.refill_amount / self.refill_period_seconds
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
@@ -141,7 +143,7 @@ class Limit:
     def from_dict(cls, data: dict[str, Any]) -> Limit:
         """The reverse of :meth:`to_dict`."""
         if "quota" in data:
-            return Limit.quota(data["name"], data["quota"], data["per"])
+            return Limit.quota(data["name"], data["quota"], data["per"], data.get("alert_at", ()))
         if "concurrency" in data:
             return Limit.concurrency(data["name"], data["concurrency"], data["expires_after_seconds"])
         return cls(**{entry.name: data[entry.name] for entry in fields(cls)})
@@ -163,10 +165,12 @@ class Quota(Limit):
     """An amount per period, made by :meth:`Limit.quota`. All of it comes back when the period ends."""
 
     per: str = "month"
+    alert_at: tuple[int, ...] = ()
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return {"name": self.name, "quota": self.capacity, "per": self.per}
+        quota: dict[str, Any] = {"name": self.name, "quota": self.capacity, "per": self.per}
+        return quota | {"alert_at": list(self.alert_at)} if self.alert_at else quota
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ class Concurrency(Limit):
 
     expires_after_seconds: int = 600
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {
             "name": self.name,
