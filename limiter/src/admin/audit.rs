@@ -220,7 +220,9 @@ fn limit_details(limit: &Limit) -> AttributeValue {
     let value = |value| match value {
         LimitField::Number(number) => AttributeValue::N(number.to_string()),
         LimitField::Numbers(numbers) => {
-            let numbers = numbers.into_iter().map(|number| AttributeValue::N(number.to_string()));
+            let numbers = numbers
+                .into_iter()
+                .map(|number| AttributeValue::N(number.to_string()));
             AttributeValue::L(numbers.collect())
         }
         LimitField::Text(value) => text(&value),
