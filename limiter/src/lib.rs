@@ -112,7 +112,7 @@ pub mod tower;
 pub use acquire::{Acquire, Adjust, Admission, Availability, Lease, MAX_RESOURCES, ResourceLease};
 pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
-pub use admin::{LimitReset, ResetReport, TopUp, TopUpReport};
+pub use admin::{LimitReset, ResetReport, SetLimits, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -148,7 +148,9 @@ pub mod pagination {
 /// What the table stores, as [`Repository`] returns it.
 pub mod records {
     pub use crate::json::to_json;
-    pub use zae_limiter_schema::{AttributeValue, ConfigRecord, EntityRecord, Metadata, Ulid};
+    pub use zae_limiter_schema::{
+        AttributeValue, ConfigRecord, EntityRecord, Metadata, TemporaryLimits, Ulid,
+    };
 }
 
 /// Who changed what: the events that [`Repository::list_audit_events`] lists.

@@ -261,6 +261,59 @@ impl Repository {
         }))
     }
 
+    /// Adds to what is left of a limit now.
+    #[pyo3(signature = (entity_id, resource, limit, amount, reason=None, idempotency_key=None, principal=None))]
+    #[expect(clippy::too_many_arguments, reason = "they are arguments of Python's top_up")]
+    fn top_up(
+        &self,
+        entity_id: String,
+        resource: String,
+        limit: String,
+        amount: u64,
+        reason: Option<String>,
+        idempotency_key: Option<String>,
+        principal: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let mut top_up = repository?.top_up(entity_id, resource, limit, amount);
+            if let Some(reason) = reason {
+                top_up = top_up.reason(reason);
+            }
+            if let Some(key) = idempotency_key {
+                top_up = top_up.idempotency_key(key);
+            }
+            Ok::<_, Failure>(Reply::Data(json!(top_up.await?)))
+        }))
+    }
+
+    /// Makes limits as if nothing were used: these, or all.
+    #[pyo3(signature = (entity_id, resource, limits, reason=None, idempotency_key=None, principal=None))]
+    fn reset(
+        &self,
+        entity_id: String,
+        resource: String,
+        limits: Vec<String>,
+        reason: Option<String>,
+        idempotency_key: Option<String>,
+        principal: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let mut reset = repository?.reset(entity_id, resource);
+            for limit in limits {
+                reset = reset.limit(limit);
+            }
+            if let Some(reason) = reason {
+                reset = reset.reason(reason);
+            }
+            if let Some(key) = idempotency_key {
+                reset = reset.idempotency_key(key);
+            }
+            Ok::<_, Failure>(Reply::Data(json!(reset.await?)))
+        }))
+    }
+
     fn resolve_limits(&self, entity_id: String, resource: String) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {

@@ -19,6 +19,7 @@ from ._names import (
 __all__ = [
     "MAX_IDENTIFIER_LENGTH",
     "MAX_NAME_LENGTH",
+    "Admission",
     "AuditAction",
     "AuditEvent",
     "BackendCapabilities",
@@ -34,9 +35,11 @@ __all__ = [
     "LimiterStats",
     "OnUnavailable",
     "OnUnavailableAction",
+    "Reset",
     "ResourceCapacity",
     "StackOptions",
     "Status",
+    "TopUp",
     "UsageSnapshot",
     "UsageSummary",
     "validate_identifier",
@@ -46,6 +49,17 @@ __all__ = [
 
 OnUnavailableAction = Literal["allow", "block"]
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+
+
+class Admission(Enum):
+    """Whether the tokens of a call were taken from the table, and if not, why it was admitted."""
+
+    COUNTED = "counted"
+    PARTLY_COUNTED = "partly_counted"
+    """Those of the call were, and some that the lease consumed later were not: the table was unavailable by then."""
+    LOCAL = "local"
+    """The table was unavailable, and the process had enough left of its part of the limits."""
+    ALLOWED_WHILE_UNAVAILABLE = "allowed_while_unavailable"
 
 
 class OnUnavailable(Enum):
@@ -120,10 +134,10 @@ class Limit:
         return cls(name, capacity, capacity if burst is None else burst, refill_amount, refill_period_seconds)
 
     @staticmethod
-    def quota(name: str, amount: int, per: str, alert_at: Iterable[int] = ()) -> Quota:
-        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``. An event is sent when one of the
-        percentages ``alert_at`` of it is used."""
-        return Quota(name, amount, amount, amount, 1, per, tuple(alert_at))
+    def quota(name: str, amount: int, per: str, *, alert_at: Iterable[int] = ()) -> Quota:
+        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``. An event tells when one of the
+        percentages in ``alert_at`` is used."""
+        return Quota(name, amount, amount, amount, 1, per, tuple(sorted(set(alert_at))))
 
     @staticmethod
     def concurrency(name: str, permits: int, expires_after_seconds: int = 600) -> Concurrency:
@@ -143,7 +157,7 @@ class Limit:
     def from_dict(cls, data: dict[str, Any]) -> Limit:
         """The reverse of :meth:`to_dict`."""
         if "quota" in data:
-            return Limit.quota(data["name"], data["quota"], data["per"], data.get("alert_at", ()))
+            return Limit.quota(data["name"], data["quota"], data["per"], alert_at=data.get("alert_at", ()))
         if "concurrency" in data:
             return Limit.concurrency(data["name"], data["concurrency"], data["expires_after_seconds"])
         return cls(**{entry.name: data[entry.name] for entry in fields(cls)})
@@ -169,8 +183,8 @@ class Quota(Limit):
 
     def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        quota: dict[str, Any] = {"name": self.name, "quota": self.capacity, "per": self.per}
-        return quota | {"alert_at": list(self.alert_at)} if self.alert_at else quota
+        alerts = {"alert_at": list(self.alert_at)} if self.alert_at else {}
+        return {"name": self.name, "quota": self.capacity, "per": self.per, **alerts}
 
 
 @dataclass(frozen=True)
@@ -367,6 +381,33 @@ class LimitName:
 
 
 @dataclass(frozen=True)
+class TopUp:
+    """What was added to what is left of a limit. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limit_name: str
+    amount: int
+    added: int
+    left: int
+    event_id: str
+    repeated: bool
+    period_end: str | None = None
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Limits that were made as if nothing were used. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limits: list[str]
+    permits_revoked: bool
+    event_id: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
 class LimiterStats:
     """Counters of a limiter in this process."""
 
@@ -553,6 +594,8 @@ class AuditAction:
     ENTITY_DELETED = "entity_deleted"
     LIMITS_SET = "limits_set"
     LIMITS_DELETED = "limits_deleted"
+    TOPPED_UP = "topped_up"
+    LIMITS_RESET = "limits_reset"
 
 
 @dataclass

@@ -13,7 +13,18 @@ from ._calls import run
 from ._convert import capacity, dump_limits, limits_of, usage_page, usage_query, usage_summary
 from ._names import DEFAULT_RESOURCE, validate_identifier, validate_resource
 from .exceptions import EntityNotFoundError
-from .models import AuditEvent, Entity, Limit, OnUnavailable, OnUnavailableAction, ResourceCapacity, UsageSnapshot, UsageSummary
+from .models import (
+    AuditEvent,
+    Entity,
+    Limit,
+    OnUnavailable,
+    OnUnavailableAction,
+    Reset,
+    ResourceCapacity,
+    TopUp,
+    UsageSnapshot,
+    UsageSummary,
+)
 from .money import Prices
 
 
@@ -146,6 +157,43 @@ class Stored(ABC):
         """The limits and the policy stored for the system."""
         config = await run((await self._connect()).get_config(None, None))
         return limits_of(config), config["on_unavailable"]
+
+    # What is left.
+
+    async def top_up(
+        self,
+        entity_id: str,
+        resource: str,
+        limit_name: str,
+        amount: int,
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        principal: str | None = None,
+    ) -> TopUp:
+        """Adds to what is left of one limit now: of a quota for its period, of a rate up to its burst.
+
+        With the same ``idempotency_key`` it is done once, however often it is called. ``reason`` is for the audit event.
+        """
+        connected = await self._connect()
+        return TopUp(**await run(connected.top_up(entity_id, resource, limit_name, amount, reason, idempotency_key, principal)))
+
+    async def reset(
+        self,
+        entity_id: str,
+        resource: str,
+        limit_names: Iterable[str] = (),
+        *,
+        reason: str | None = None,
+        idempotency_key: str | None = None,
+        principal: str | None = None,
+    ) -> Reset:
+        """Makes limits as if nothing were used: these, or all. Leases that hold permits of a limit on calls in flight are lost.
+
+        With the same ``idempotency_key`` it is done once, however often it is called. ``reason`` is for the audit event.
+        """
+        connected = await self._connect()
+        return Reset(**await run(connected.reset(entity_id, resource, list(limit_names), reason, idempotency_key, principal)))
 
     # Prices.
 

@@ -126,9 +126,10 @@ export interface paths {
         put?: never;
         /**
          * Acquires tokens
-         * @description Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough, on every resource of the
-         *     call. The call then goes ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
-         *     sent again gets the response of the first one if that was granted.
+         * @description Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough. The call then goes
+         *     ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
+         *     sent again gets the response of the first one if that was granted. With several replicas it has to reach the same one: the
+         *     one that `Zae-Limiter-Replica` names, a field of every response to these requests.
          */
         post: {
             parameters: {
@@ -136,6 +137,8 @@ export interface paths {
                 header?: {
                     /** @description A key of the client's choice, up to 255 characters */
                     "Idempotency-Key"?: string | null;
+                    /** @description The field of an earlier response: that replica knows the key */
+                    "Zae-Limiter-Replica"?: string | null;
                 };
                 path?: never;
                 cookie?: never;
@@ -176,7 +179,8 @@ export interface paths {
          * Adjusts without a lease
          * @description For a call whose lease cannot be reached because its server is gone (410 `lease-owner-gone`). The tokens that the lease took
          *     stay taken; this corrects them. Applies to the entity and to the parents that it counts on. With an `Idempotency-Key`, a
-         *     request that is sent again to the same server changes nothing.
+         *     request that is sent again changes nothing. With several replicas it has to reach the same one: the one that
+         *     `Zae-Limiter-Replica` names, a field of every response to these requests.
          */
         post: {
             parameters: {
@@ -184,6 +188,8 @@ export interface paths {
                 header?: {
                     /** @description A key of the client's choice, up to 255 characters */
                     "Idempotency-Key"?: string | null;
+                    /** @description The field of an earlier response: that replica knows the key */
+                    "Zae-Limiter-Replica"?: string | null;
                 };
                 path?: never;
                 cookie?: never;
@@ -923,13 +929,6 @@ export interface components {
         /** @description Tokens to take. */
         AcquireRequest: {
             /**
-             * @description What the call takes of other resources of the same entity, such as a budget that several models share. Everything is
-             *     taken, or nothing.
-             */
-            also?: components["schemas"]["AlsoConsume"][];
-            /** @description Whether the parent of the entity is charged too, on this resource. The entity says so for all resources unless set. */
-            cascade?: boolean | null;
-            /**
              * @description Tokens by limit. All are taken, or none.
              * @example {
              *       "rpm": 1,
@@ -972,10 +971,7 @@ export interface components {
              * @description For how long the lease is held. If it is not ended or renewed by then, it is committed as taken.
              */
             lease_ms: number;
-            /**
-             * @description Every limit after the tokens were taken, resource by resource: the entity's own first, then its parents'. Empty if not
-             *     counted.
-             */
+            /** @description Every limit after the tokens were taken, the entity's own first, then its parents'. Empty if not counted. */
             limits: components["schemas"]["LimitState"][];
         };
         /** @description What a call used more or less than was taken for it. */
@@ -989,10 +985,6 @@ export interface components {
             adjust: {
                 [key: string]: number;
             };
-            /** @description What the call used of other resources. */
-            also?: components["schemas"]["AlsoAdjustBucket"][];
-            /** @description Whether the parent of the entity is corrected too: as in the call. The entity says so unless set. */
-            cascade?: boolean | null;
             /**
              * @description Who made the call.
              * @example user-1
@@ -1013,8 +1005,7 @@ export interface components {
         AdjustRequest: {
             /**
              * @description Tokens by limit. A positive number was used in addition and may create debt. A negative number gives back, at
-             *     most what the lease took. Adjustments add up. If the lease has several resources, it is the limit of the resource that
-             *     took some of it, else of the only one that has it.
+             *     most what the lease took. Adjustments add up.
              * @example {
              *       "tpm": -120
              *     }
@@ -1022,8 +1013,6 @@ export interface components {
             adjust?: {
                 [key: string]: number;
             };
-            /** @description Tokens by resource and limit, for a limit that several resources of the lease have. */
-            also?: components["schemas"]["AlsoAdjust"][];
             usage?: null | components["schemas"]["UsageBody"];
         };
         /**
@@ -1031,74 +1020,6 @@ export interface components {
          * @enum {string}
          */
         AdmissionKind: "counted" | "local" | "allowed_while_unavailable";
-        /** @description What was used more or less of one resource. */
-        AlsoAdjust: {
-            /**
-             * @description Tokens by limit.
-             * @example {
-             *       "usd": 3
-             *     }
-             */
-            adjust: {
-                [key: string]: number;
-            };
-            /**
-             * @description A resource of the lease.
-             * @example budget
-             */
-            resource: string;
-        };
-        /** @description What a call used more or less of another resource. */
-        AlsoAdjustBucket: {
-            /**
-             * @description Tokens by limit.
-             * @example {
-             *       "usd": 3
-             *     }
-             */
-            adjust: {
-                [key: string]: number;
-            };
-            /** @description Whether the parent of the entity is corrected too, on this resource. */
-            cascade?: boolean | null;
-            /**
-             * @description The resource.
-             * @example budget
-             */
-            resource: string;
-        };
-        /** @description Tokens to take of another resource. */
-        AlsoConsume: {
-            /** @description Whether the parent of the entity is charged too, on this resource. */
-            cascade?: boolean | null;
-            /**
-             * @description Tokens by limit.
-             * @example {
-             *       "usd": 12
-             *     }
-             */
-            consume?: {
-                [key: string]: number;
-            };
-            estimate?: null | components["schemas"]["EstimateBody"];
-            /**
-             * @description The resource. A call names each resource once.
-             * @example budget
-             */
-            resource: string;
-        };
-        /** @description What a lease has consumed of another resource. */
-        AlsoConsumed: {
-            /** @description Tokens by limit, adjustments included. */
-            consumed: {
-                [key: string]: number;
-            };
-            /**
-             * @description The resource.
-             * @example budget
-             */
-            resource: string;
-        };
         /** @description How many tokens are available. */
         Available: {
             /** @description Every limit, the entity's own first, then its parents'. */
@@ -1193,9 +1114,7 @@ export interface components {
         };
         /** @description What a lease has consumed. */
         LeaseState: {
-            /** @description The same of the other resources. */
-            also?: components["schemas"]["AlsoConsumed"][];
-            /** @description Tokens by limit, adjustments included; of the first resource if the lease has several. */
+            /** @description Tokens by limit, adjustments included. */
             consumed: {
                 [key: string]: number;
             };
@@ -1226,8 +1145,6 @@ export interface components {
          *     `refill_period_seconds`), a `quota` per period, or `concurrency`: calls in flight.
          */
         LimitBody: {
-            /** @description Percentages of a quota at which an event is sent: none unless set. */
-            alert_at?: number[] | null;
             /**
              * Format: int64
              * @description The most tokens that can be available at once: the capacity unless set.
@@ -1369,10 +1286,6 @@ export interface components {
                 refusals: number;
                 /** @description The resource. */
                 resource: string;
-                /** @description Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at. */
-                thresholds: {
-                    [key: string]: number[];
-                };
                 /**
                  * Format: int64
                  * @description How many acquires were counted.
@@ -1455,13 +1368,13 @@ export interface components {
              */
             type: string;
         };
-        /** @description A refusal: problem details with what was refused. */
+        /** @description A refusal: problem details with the rejection. */
         QuotaExceededBody: components["schemas"]["ProblemBody"] & {
             /** @description Always `rate_limit_exceeded`. */
             error: string;
             /** @description Every limit, the entity's own first, then its parents'. */
             limits: components["schemas"]["LimitState"][];
-            /** @description The refusal in words. */
+            /** @description The rejection in words. */
             message: string;
             /**
              * Format: int64
@@ -1534,10 +1447,6 @@ export interface components {
             refusals: number;
             /** @description The resource. */
             resource: string;
-            /** @description Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at. */
-            thresholds: {
-                [key: string]: number[];
-            };
             /**
              * Format: int64
              * @description How many acquires were counted.

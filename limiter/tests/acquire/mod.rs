@@ -33,6 +33,7 @@ mod metrics;
 mod mistakes;
 mod money;
 mod outage;
+mod parents;
 mod peer_items;
 mod permits;
 mod quotas;
