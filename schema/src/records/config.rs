@@ -8,7 +8,9 @@ use super::{Unknown, prices, unknown};
 use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
 use crate::keys::attribute;
 use crate::money::Prices;
-use crate::{ConfigLevel, EntityId, InvalidLimit, Limit, LimitKind, LimitName, LimitSet, Resource, keys};
+use crate::{
+    ConfigLevel, EntityId, InvalidLimit, Limit, LimitKind, LimitName, LimitSet, Mode, Resource, keys,
+};
 
 /// What happens to a call while the table cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -77,6 +79,8 @@ pub struct ConfigRecord {
     pub limits: LimitSet,
     /// Its policy, if it has one.
     pub on_unavailable: Option<OnUnavailable>,
+    /// Its mode, if it has one.
+    pub mode: Option<Mode>,
     /// Its prices, if it has any. Levels of entities have none.
     pub prices: Option<Prices>,
     /// How often it was written.
@@ -87,7 +91,7 @@ pub struct ConfigRecord {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     attribute::PK,
     attribute::SK,
     attribute::GSI3PK,
@@ -95,6 +99,7 @@ const KNOWN: [&str; 12] = [
     attribute::ENTITY_ID,
     attribute::RESOURCE,
     attribute::ON_UNAVAILABLE,
+    attribute::MODE,
     attribute::CONFIG_VERSION,
     attribute::LIMITS_FORMAT,
     attribute::AUDIT_RETENTION_DAYS,
@@ -111,7 +116,9 @@ const QUOTA: &str = "lq_";
 const CONCURRENCY: &str = "lc_";
 
 /// The format of levels that have other limits than rates.
-const LIMITS_FORMAT: u32 = 2;
+const FORMAT_OF_KINDS: u32 = 2;
+/// The format of levels whose limits are not enforced. A client that ignored the mode would refuse or admit calls wrongly.
+const FORMAT_OF_MODES: u32 = 3;
 
 /// The name in `l_{name}_{field}`, for one of the four fields of a rate.
 fn rate_attribute(attribute: &str) -> Option<(&str, &str)> {
@@ -133,6 +140,7 @@ impl ConfigRecord {
             level,
             limits,
             on_unavailable: None,
+            mode: None,
             prices: None,
             config_version: 1,
             system: SystemSettings::default(),
@@ -140,8 +148,7 @@ impl ConfigRecord {
         }
     }
 
-    /// The attributes that hold limits: whole tokens and seconds for a rate, text for other kinds, and the format of the
-    /// latter where there are any.
+    /// The attributes that hold limits: whole tokens and seconds for a rate, text for other kinds.
     pub fn limit_attributes(limits: &LimitSet) -> Vec<(String, AttributeValue)> {
         let mut attributes = Vec::with_capacity(4 * limits.len());
         for limit in limits {
@@ -159,17 +166,23 @@ impl ConfigRecord {
                 }
             }
         }
-        if limits.iter().any(|limit| limit.rate().is_none()) {
-            attributes.push((attribute::LIMITS_FORMAT.to_owned(), n(LIMITS_FORMAT)));
-        }
         attributes
+    }
+
+    /// The format that a client must know to follow the level. None if every client does.
+    fn format(&self) -> Option<u32> {
+        let is_enforced = matches!(self.mode, None | Some(Mode::Enforce));
+        let has_kinds = self.limits.iter().any(|limit| limit.rate().is_none());
+        match (is_enforced, has_kinds) {
+            (false, _) => Some(FORMAT_OF_MODES),
+            (true, true) => Some(FORMAT_OF_KINDS),
+            (true, false) => None,
+        }
     }
 
     /// True for an attribute that holds part of a limit.
     pub fn is_limit_attribute(attribute: &str) -> bool {
-        attribute == attribute::LIMITS_FORMAT
-            || rate_attribute(attribute).is_some()
-            || other_kind_attribute(attribute).is_some()
+        rate_attribute(attribute).is_some() || other_kind_attribute(attribute).is_some()
     }
 
     /// The item as it stands in the table.
@@ -178,6 +191,8 @@ impl ConfigRecord {
             .with_some(attribute::ENTITY_ID, self.level.entity().map(s))
             .with_some(attribute::RESOURCE, self.level.resource_key().map(s))
             .with_some(attribute::ON_UNAVAILABLE, self.on_unavailable.map(s))
+            .with_some(attribute::MODE, self.mode.map(s))
+            .with_some(attribute::LIMITS_FORMAT, self.format().map(n))
             .with(attribute::CONFIG_VERSION, n(self.config_version))
             .with_some(
                 attribute::AUDIT_RETENTION_DAYS,
@@ -213,6 +228,7 @@ impl ConfigRecord {
             level: level_of_key(&reader)?,
             limits: limits(&reader, item)?,
             on_unavailable: reader.optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)?,
+            mode: reader.optional_parsed(attribute::MODE, Mode::from_str)?,
             prices: prices::read(&reader)?,
             config_version: reader.optional_number(attribute::CONFIG_VERSION)?.unwrap_or(0),
             system: SystemSettings {
@@ -233,6 +249,9 @@ impl ConfigRecord {
             limits: limits(&reader, item).unwrap_or_default(),
             on_unavailable: reader
                 .optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)
+                .unwrap_or_default(),
+            mode: reader
+                .optional_parsed(attribute::MODE, Mode::from_str)
                 .unwrap_or_default(),
             prices: prices::read(&reader).unwrap_or_default(),
             config_version: reader
@@ -285,10 +304,10 @@ fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
 
 fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     let format: Option<u32> = reader.optional_number(attribute::LIMITS_FORMAT)?;
-    if let Some(format) = format.filter(|format| *format > LIMITS_FORMAT) {
+    if let Some(format) = format.filter(|format| *format > FORMAT_OF_MODES) {
         let reason = format!(
-            "is {format}: this level has limits of a kind that zae-limiter {} does not know; use the version that \
-             wrote them, or a later one",
+            "is {format}: this level has limits of a kind, or a mode, that zae-limiter {} does not know; use the version \
+             that wrote it, or a later one",
             env!("CARGO_PKG_VERSION")
         );
         return Err(reader.malformed(attribute::LIMITS_FORMAT, reason));

@@ -19,6 +19,8 @@ pub mod attribute {
     pub const TOTAL_EVENTS: &str = "total_events";
     /// How many acquires were refused, as text: the Python peer takes every number for the counter of a limit.
     pub const REFUSALS: &str = "_rf";
+    /// How many acquires passed though the limits did not allow them, as text.
+    pub const OBSERVED: &str = "_ro";
     /// Up to which record of which stream it has counted.
     pub const SEQUENCE: &str = "_sq";
     /// The creation time of the newest counted record.
@@ -57,6 +59,8 @@ pub struct UsageSnapshot {
     pub total_events: i64,
     /// How many acquires of the entity were refused.
     pub refusals: i64,
+    /// How many acquires of the entity passed though the limits did not allow them, because they are only observed.
+    pub observed: i64,
     /// When the table may forget it, in epoch seconds.
     pub ttl: Option<i64>,
     /// How far it has counted; the Python peer's snapshots have none.
@@ -65,7 +69,7 @@ pub struct UsageSnapshot {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 16] = [
     keys::attribute::PK,
     keys::attribute::SK,
     keys::attribute::GSI2PK,
@@ -77,6 +81,7 @@ const KNOWN: [&str; 15] = [
     attribute::WINDOW_START,
     attribute::TOTAL_EVENTS,
     attribute::REFUSALS,
+    attribute::OBSERVED,
     attribute::SEQUENCE,
     attribute::NEWEST,
     attribute::LINK,
@@ -99,6 +104,10 @@ impl UsageSnapshot {
             .with_some(
                 attribute::REFUSALS,
                 (self.refusals != 0).then(|| s(self.refusals)),
+            )
+            .with_some(
+                attribute::OBSERVED,
+                (self.observed != 0).then(|| s(self.observed)),
             )
             .with_some(
                 attribute::SEQUENCE,
@@ -138,7 +147,8 @@ impl UsageSnapshot {
             unknown: unknown(item, |name| KNOWN.contains(&name) || counters.contains_key(name)),
             counters,
             total_events: reader.optional_number(attribute::TOTAL_EVENTS)?.unwrap_or(0),
-            refusals: refusals(&reader)?,
+            refusals: count_in_text(&reader, attribute::REFUSALS)?,
+            observed: count_in_text(&reader, attribute::OBSERVED)?,
             ttl: reader.optional_number(keys::attribute::TTL)?,
             progress: reader
                 .optional_text(attribute::SEQUENCE)?
@@ -156,12 +166,12 @@ impl UsageSnapshot {
     }
 }
 
-fn refusals(reader: &Reader<'_>) -> Result<i64, Malformed> {
-    let Some(text) = reader.optional_text(attribute::REFUSALS)? else {
+fn count_in_text(reader: &Reader<'_>, attribute: &str) -> Result<i64, Malformed> {
+    let Some(text) = reader.optional_text(attribute)? else {
         return Ok(0);
     };
     text.parse()
-        .map_err(|_| reader.malformed(attribute::REFUSALS, "must be a whole number of 64 bits, as text"))
+        .map_err(|_| reader.malformed(attribute, "must be a whole number of 64 bits, as text"))
 }
 
 /// Every number under the name of a limit is a counter.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use zae_limiter_schema::bucket::{Attr, Attributes, Scalar};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
-    EntityRecord, Item, LimitSet, OnUnavailable, Progress, ResourceRegistry, SystemSettings, Timestamp, Ulid,
-    Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
+    EntityRecord, Item, LimitSet, Mode, OnUnavailable, Progress, ResourceRegistry, SystemSettings, Timestamp,
+    Ulid, Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
 };
 
 use crate::common::{
@@ -72,21 +72,33 @@ fn config_record() -> impl Strategy<Value = ConfigRecord> {
     let policy = proptest::sample::select(vec![None, Some(OnUnavailable::Allow), Some(OnUnavailable::Block)]);
     let system = any::<(Option<u32>, Option<bool>, Option<bool>)>();
     let prices = proptest::option::of(crate::money::prices());
-    (level(), limits(), policy, prices, any::<u64>(), system, unknown()).prop_map(
-        |(level, limits, on_unavailable, prices, config_version, system, unknown)| ConfigRecord {
-            level,
-            limits,
-            on_unavailable,
-            prices,
-            config_version,
-            system: SystemSettings {
-                audit_retention_days: system.0,
-                auto_update: system.1,
-                strict_version: system.2,
-            },
-            unknown,
-        },
+    let mode = proptest::option::of(proptest::sample::select(&Mode::ALL));
+    let switches = (policy, mode);
+    (
+        level(),
+        limits(),
+        switches,
+        prices,
+        any::<u64>(),
+        system,
+        unknown(),
     )
+        .prop_map(
+            |(level, limits, (on_unavailable, mode), prices, config_version, system, unknown)| ConfigRecord {
+                level,
+                limits,
+                on_unavailable,
+                mode,
+                prices,
+                config_version,
+                system: SystemSettings {
+                    audit_retention_days: system.0,
+                    auto_update: system.1,
+                    strict_version: system.2,
+                },
+                unknown,
+            },
+        )
 }
 
 fn version() -> impl Strategy<Value = VersionRecord> {
@@ -182,6 +194,7 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
                 counters,
                 total_events: i64::from(total_events),
                 refusals,
+                observed: refusals / 2,
                 ttl,
                 progress,
                 unknown,
