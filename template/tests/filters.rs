@@ -98,6 +98,7 @@ fn everything_else_goes_to_nobody() {
         counters: BTreeMap::new(),
         total_events: 1,
         refusals: 0,
+        observed: 0,
         ttl: None,
         progress: None,
         unknown: BTreeMap::new(),

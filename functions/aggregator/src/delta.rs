@@ -30,6 +30,8 @@ pub struct UsageDelta {
     pub events: i128,
     /// The number of refused acquires. A client writes them to the bucket from time to time.
     pub refusals: i128,
+    /// The number of acquires that passed though the limits did not allow them. Written like refusals.
+    pub observed: i128,
 }
 
 /// A stream record, as far as it matters for usage.
@@ -52,7 +54,7 @@ pub struct Malformed(pub String);
 impl UsageDelta {
     /// True if there is something to add up, even if it sums to zero.
     pub fn counts(&self) -> bool {
-        self.events != 0 || self.refusals != 0 || !self.consumed.is_empty()
+        self.events != 0 || self.refusals != 0 || self.observed != 0 || !self.consumed.is_empty()
     }
 }
 
@@ -98,19 +100,20 @@ impl Reading {
 
         let (consumed, reserved) = consumed(&old, &new)?;
         let events = events(&old, &new, &consumed)?;
-        let refusals = refusals(&old, &new);
-        let counts = events != 0 || refusals != 0 || !consumed.is_empty() || link.before != link.after;
+        let changed = link.before != link.after;
+        let delta = UsageDelta {
+            entity,
+            resource,
+            position,
+            link,
+            at,
+            consumed,
+            events,
+            refusals: growth(attribute::REFUSALS, &old, &new),
+            observed: growth(attribute::OBSERVED, &old, &new),
+        };
         Ok(Self {
-            delta: counts.then_some(UsageDelta {
-                entity,
-                resource,
-                position,
-                link,
-                at,
-                consumed,
-                events,
-                refusals,
-            }),
+            delta: Some(delta).filter(|delta| changed || delta.counts()),
             at: Some(at),
             reserved,
         })
@@ -190,13 +193,10 @@ fn events(
     Ok(i128::from(peers))
 }
 
-/// How much the counter of refusals has grown. A smaller counter was reset by another program. A counter that cannot be read
+/// How much a counter of refusals has grown. A smaller counter was reset by another program. A counter that cannot be read
 /// counts as zero: what the record consumed matters more.
-fn refusals(old: &Attributes<'_>, new: &Attributes<'_>) -> i128 {
-    let count = |item: &Attributes<'_>| {
-        item.get(attribute::REFUSALS)
-            .map_or(Ok(0), |value| number(attribute::REFUSALS, value))
-    };
+fn growth(counter: &str, old: &Attributes<'_>, new: &Attributes<'_>) -> i128 {
+    let count = |item: &Attributes<'_>| item.get(counter).map_or(Ok(0), |value| number(counter, value));
     match (count(old), count(new)) {
         (Ok(before), Ok(after)) => after.saturating_sub(before).max(0),
         _ => 0,

@@ -101,6 +101,11 @@ impl<'a> Group<'a> {
         self.entries.iter().map(|entry| entry.delta.refusals).sum()
     }
 
+    /// The number of acquires that passed though the limits did not allow them.
+    pub fn observed(&self) -> i128 {
+        self.entries.iter().map(|entry| entry.delta.observed).sum()
+    }
+
     /// What is left of the group for a snapshot that has counted this much.
     pub fn uncounted(&self, progress: &Progress) -> Option<Self> {
         let left = self.entries.iter().copied();
