@@ -110,7 +110,9 @@ pub mod tower;
 
 pub use acquire::{Acquire, Admission, Availability, Lease};
 pub use admin::{BucketLimit, BucketState, BucketWriter};
-pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
+pub use admin::{
+    ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, RefreshedBuckets, Repository,
+};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -129,8 +131,8 @@ pub use zae_limiter_dynamo::EmbeddedStore;
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 pub use zae_limiter_schema::bucket::{Reset, RetryAfter};
 pub use zae_limiter_schema::{
-    ConfigLevel, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, OnUnavailable, QuotaPeriod,
-    Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
+    ConfigLevel, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, Mode, OnUnavailable,
+    QuotaPeriod, Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
 };
 
 /// The numbers of each kind of limit: see [`LimitKind`].

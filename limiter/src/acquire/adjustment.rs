@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zae_limiter_schema::bucket::{Attributes, BucketKey, Decoded};
-use zae_limiter_schema::{EntityId, LimitName, Resource, Tokens};
+use zae_limiter_schema::{EntityId, LimitName, Mode, Resource, Tokens};
 
 use super::charge::{self, Charge};
 use crate::bucket::{Amounts, Origin};
@@ -55,7 +55,8 @@ impl RateLimiter {
             let charges = charge::charges(buckets, &key, &changes, None, None).await?;
             charges.iter().try_for_each(check_adjustable)?;
             let mut found = Vec::new();
-            for charge in charges.into_iter().filter(|charge| !charge.amounts.is_empty()) {
+            let is_counted = |charge: &Charge| charge.mode() != Mode::Bypass && !charge.amounts.is_empty();
+            for charge in charges.into_iter().filter(is_counted) {
                 let incarnation = incarnation(&charge).await?;
                 found.push((charge, incarnation));
             }

@@ -3,16 +3,22 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use zae_limiter_schema::Mode;
 use zae_limiter_schema::bucket::BucketKey;
+use zae_limiter_schema::money::Estimate;
 
+use super::admission::Admission;
 use super::call::Call;
 use super::cascade::{self, Grants};
 use super::charge::{self, Charge};
 use super::lease::Lease;
-use crate::bucket::Buckets;
-use crate::error::Unavailable;
+use crate::bucket::{Amounts, Buckets};
+use crate::error::{Conflict, Unavailable};
 use crate::store::WriteQueue;
 use crate::{Error, Result};
+
+/// A call is decided anew at most this often because a mode has changed.
+const MAX_MODE_CHANGES: usize = 3;
 
 impl Buckets {
     /// The buckets that a call concerns.
@@ -62,17 +68,38 @@ impl Buckets {
         if let Some(lease) = self.spend_chunks(call) {
             return Ok(lease);
         }
-        let admitted = async {
-            let charges = self.charges(call).await?;
-            let grants = cascade::admit(&charges).await?;
-            Ok((charges, grants))
-        };
+        let admitted = self.admit(call, &call.amounts, call.estimate.as_ref());
         let (charges, grants) = self.in_time(&call.key, admitted).await?;
+        if charges.iter().all(|charge| charge.mode() == Mode::Bypass) {
+            return Ok(Lease::uncounted(self.clone(), call, Admission::Bypassed));
+        }
         Ok(Lease::counted(
             self.clone(),
             call,
             charges.into_iter().zip(grants),
         ))
+    }
+
+    /// Takes these amounts from all buckets of the call, or none, as far as their modes say. A bucket may report that a mode
+    /// is another one by now.
+    pub(super) async fn admit(
+        &self,
+        call: &Call,
+        amounts: &Amounts,
+        estimate: Option<&Estimate>,
+    ) -> Result<(Vec<Charge>, Grants)> {
+        let mut changes = 0;
+        loop {
+            let limits = call.limits.as_ref();
+            let charges = charge::charges(self, &call.key, amounts, estimate, limits).await?;
+            charge::check_enabled(&charges)?;
+            match cascade::admit(&charges).await {
+                Err(Error::Conflict(Conflict::ModeChanged { .. })) if changes < MAX_MODE_CHANGES => {
+                    changes += 1;
+                }
+                grants => return Ok((charges, grants?)),
+            }
+        }
     }
 
     /// While the circuit breaker is open, tokens taken ahead are spent: they are paid for.
@@ -86,8 +113,10 @@ impl Buckets {
             .remembered_chain(&call.key.entity, &call.key.resource)?;
         let (resource, estimate) = (&call.key.resource, call.estimate.as_ref());
         let charges = charge::of_chain(self, chain, resource, &call.amounts, estimate, None).ok()?;
-        let grant = |charge: &Charge| match charge.amounts[..] {
-            [] => Some(None),
+        let grant = |charge: &Charge| match (charge.mode(), &charge.amounts[..]) {
+            // What no table is needed for is decided without it.
+            (Mode::Disabled | Mode::Bypass, _) => None,
+            (_, []) => Some(None),
             _ => charge
                 .bucket
                 .spend_chunk(&charge.amounts, &charge.config)

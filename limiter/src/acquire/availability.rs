@@ -1,7 +1,7 @@
 //! Reading the limits of a call without taking from them.
 
-use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, Batch, Decoded, Evaluation, RetryAfter};
+use zae_limiter_schema::{LimitName, Mode};
 
 use super::charge::Charge;
 use crate::Result;
@@ -33,6 +33,7 @@ use crate::status::LimitStatus;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Availability {
     statuses: Vec<LimitStatus>,
+    is_disabled: bool,
 }
 
 impl Availability {
@@ -54,11 +55,19 @@ impl Availability {
 
     /// Reports whether the call would be admitted now.
     pub fn would_pass(&self) -> bool {
-        self.statuses.iter().all(|status| !status.refused)
+        !self.is_disabled && self.statuses.iter().all(|status| !status.refused)
+    }
+
+    /// True if the entity, or a parent that is charged too, may not use the resource: its [mode](Mode) is `disabled`.
+    pub fn is_disabled(&self) -> bool {
+        self.is_disabled
     }
 
     /// When the call will be admitted if no other call takes tokens in the meantime.
     pub fn retry_after(&self) -> RetryAfter {
+        if self.is_disabled {
+            return RetryAfter::Never;
+        }
         let refused = self.statuses.iter().filter(|status| status.refused);
         refused
             .map(|status| status.retry_after)
@@ -80,6 +89,10 @@ impl Availability {
             let evaluation = Evaluation::by_image(image, &charge.config, now);
             statuses.extend(charge.statuses_on(&evaluation, &Batch::default()));
         }
-        Ok(Self { statuses })
+        let is_disabled = charges.iter().any(|charge| charge.mode() == Mode::Disabled);
+        Ok(Self {
+            statuses,
+            is_disabled,
+        })
     }
 }

@@ -10,7 +10,7 @@ use tracing::Instrument as _;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::money::Estimate;
 use zae_limiter_schema::{
-    EntityId, Limit, LimitName, LimitSet, OnUnavailable, Resource, Tokens, TooManyTokens,
+    EntityId, Limit, LimitName, LimitSet, Mode, OnUnavailable, Resource, Tokens, TooManyTokens,
 };
 
 use super::admission::Admission;
@@ -315,15 +315,23 @@ impl Acquire {
 }
 
 impl Buckets {
-    /// The table is unavailable: the policy decides.
+    /// The table is unavailable: the policy decides, unless the limits are not enforced.
     fn decide_without_table(self: &Arc<Self>, call: &Call, error: Error) -> Result<Lease> {
         let shared = self.shared();
+        let mode = outage::known_mode(self, &call.key)?;
+        if mode == Mode::Bypass {
+            return Ok(Lease::uncounted(self.clone(), call, Admission::Bypassed));
+        }
         shared.counters().unavailable.fetch_add(1, Ordering::Relaxed);
+        let uncounted = || Lease::uncounted(self.clone(), call, Admission::AllowedWhileUnavailable);
+        if mode == Mode::Observe {
+            return Ok(uncounted());
+        }
         let stored = || shared.cache.policy(&call.key.entity, &call.key.resource).0;
         match call.policy.unwrap_or_else(stored) {
             OnUnavailable::Block => Err(error),
             OnUnavailable::Allow => match &shared.fraction {
-                None => Ok(Lease::uncounted(self.clone(), call)),
+                None => Ok(uncounted()),
                 Some(fraction) => {
                     let local = outage::take_locally(self, fraction, call, &error)?;
                     Ok(Lease::local(self.clone(), call, local))
@@ -339,6 +347,14 @@ impl Buckets {
             Ok(lease) if lease.admission() == Admission::Counted => {
                 shared.counters().granted.fetch_add(1, Ordering::Relaxed);
             }
+            Ok(lease) if lease.admission() == Admission::Observed => {
+                shared.counters().observed.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!("an acquire would have been refused");
+                shared.count_observed(key);
+            }
+            Err(Error::Disabled { .. }) => {
+                shared.counters().disabled.fetch_add(1, Ordering::Relaxed);
+            }
             Err(Error::Refused(refusal)) => {
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%refusal, "an acquire was refused");
@@ -346,8 +362,9 @@ impl Buckets {
             }
             Ok(_) | Err(_) => {}
         }
-        let admission = result.as_ref().map(Lease::admission);
-        shared.metrics.acquired(self, &key.resource, admission, timer);
+        shared
+            .metrics
+            .acquired(self, &key.resource, result.as_ref(), timer);
     }
 }
 

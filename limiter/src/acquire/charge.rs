@@ -1,16 +1,18 @@
 //! The buckets that one call concerns: the entity's own and, as far as it cascades, its parents'.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use zae_limiter_schema::bucket::{
     Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, Outlook,
 };
 use zae_limiter_schema::money::{Estimate, Prices};
-use zae_limiter_schema::{EntityId, LimitSet, Resource};
+use zae_limiter_schema::{EntityId, LimitSet, Mode, Resource};
 
 use super::estimate::with_estimate;
-use crate::bucket::{Amounts, BucketCall, BucketHandle, Buckets, Pending, Turn, limit_statuses};
+use crate::bucket::{Amounts, BucketCall, BucketHandle, Buckets, Grant, Pending, Turn, limit_statuses};
 use crate::config::cache::{BucketImage, Lookup};
+use crate::config::resolution::ConfigOrigin;
 use crate::error::NotFound;
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -26,9 +28,31 @@ pub(super) struct Charge {
     pub(super) amounts: Amounts,
     /// What the resource costs.
     pub(super) prices: Option<Arc<Prices>>,
+    /// Where the mode comes from.
+    pub(super) mode_from: ConfigOrigin,
 }
 
 impl Charge {
+    /// Whether the limits are enforced.
+    pub(super) fn mode(&self) -> Mode {
+        self.config.mode()
+    }
+
+    /// True if it may refuse the call for now.
+    pub(super) fn can_refuse(&self) -> bool {
+        !self.amounts.is_empty() && self.mode() == Mode::Enforce
+    }
+
+    /// The call passes without taking anything. `statuses` are those of the refusal that it would have been.
+    pub(super) fn pass(&self, statuses: Vec<LimitStatus>) -> Grant {
+        Grant::passed(
+            self.bucket.clone(),
+            self.config.clone(),
+            self.amounts.clone(),
+            statuses,
+        )
+    }
+
     /// Takes what the call wants. If `fresh`, it is refused only by an image that is newer than the call.
     pub(super) fn acquire(&self, fresh: bool) -> Result<Pending> {
         self.bucket.acquire(BucketCall {
@@ -113,6 +137,18 @@ pub(super) async fn charges(
     of_chain(buckets, chain, &key.resource, amounts, estimate, call_limits)
 }
 
+/// An error if the entity, or a parent that is charged too, may not use the resource.
+pub(super) fn check_enabled(charges: &[Charge]) -> Result<()> {
+    match charges.iter().find(|charge| charge.mode() == Mode::Disabled) {
+        Some(disabled) => Err(Error::Disabled {
+            entity: disabled.bucket.key().entity.clone(),
+            resource: disabled.bucket.key().resource.clone(),
+            mode_from: disabled.mode_from,
+        }),
+        None => Ok(()),
+    }
+}
+
 /// An error if the entity does not have one of the limits.
 fn check_limits(amounts: &Amounts, config: &BucketConfig, key: &BucketKey) -> Result<()> {
     let mut wanted = amounts.iter();
@@ -135,12 +171,19 @@ pub(super) fn of_chain(
     let prices = chain
         .first()
         .and_then(|(_, lookup)| lookup.resolved().prices.clone());
-    let all = with_estimate(amounts, estimate, prices.as_deref(), resource)?;
+    let is_counted = chain
+        .first()
+        .is_none_or(|(_, lookup)| lookup.resolved().mode.counts());
+    let all = match with_estimate(amounts, estimate, prices.as_deref(), resource) {
+        // Where nothing is counted, nothing has a price.
+        Err(_) if !is_counted => Cow::Borrowed(amounts),
+        all => all?,
+    };
     for (entity, lookup) in chain {
         let own = charges.is_empty();
         let call_limits = call_limits.filter(|_| own);
         let config = buckets.shared().config(&lookup.configs, call_limits);
-        if config.limits().is_empty() {
+        if config.limits().is_empty() && config.mode().counts() {
             return Err(Error::NotFound(NotFound::Limits {
                 entity,
                 resource: resource.clone(),
@@ -150,7 +193,7 @@ pub(super) fn of_chain(
             entity: entity.clone(),
             resource: resource.clone(),
         };
-        if own {
+        if own && is_counted {
             check_limits(amounts, &config, &key)?;
         }
         let bucket = buckets.bucket(&key, &config)?;
@@ -172,6 +215,7 @@ pub(super) fn of_chain(
             call_limits: call_limits.is_some(),
             amounts,
             prices: prices.clone(),
+            mode_from: lookup.resolved().mode_from,
         });
     }
     Ok(charges)

@@ -10,13 +10,13 @@ use std::task::Poll;
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 use zae_limiter_schema::money::{Prices, Usage};
-use zae_limiter_schema::{EntityId, LimitName, OnUnavailable, Resource, Tokens};
+use zae_limiter_schema::{EntityId, LimitName, Mode, OnUnavailable, Resource, Tokens};
 
 use super::admission::Admission;
 use super::call::Call;
-use super::charge::{self, Charge};
+use super::charge::Charge;
 use super::estimate::{no_prices, usage_amounts, with_estimate};
-use super::{cascade, outage};
+use super::outage;
 use crate::bucket::{Amounts, Buckets, Grant, LocalTokens, add, amount_of};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -98,11 +98,14 @@ impl Lease {
             lease.prices.clone_from(&charge.prices);
             lease.held.push(granted(charge, grant));
         }
+        if lease.held.iter().any(|grant| !grant.observed().is_empty()) {
+            lease.admission = Admission::Observed;
+        }
         lease
     }
 
-    pub(super) fn uncounted(buckets: Arc<Buckets>, call: &Call) -> Self {
-        let mut lease = Self::new(buckets, call, Admission::AllowedWhileUnavailable);
+    pub(super) fn uncounted(buckets: Arc<Buckets>, call: &Call, admission: Admission) -> Self {
+        let mut lease = Self::new(buckets, call, admission);
         lease.take_uncounted();
         lease
     }
@@ -197,6 +200,29 @@ impl Lease {
     /// parents'. Empty for a lease that is not counted.
     pub fn statuses(&self) -> Vec<LimitStatus> {
         self.held.iter().flat_map(Grant::statuses).collect()
+    }
+
+    /// The limits that would have refused the call if they were enforced: those of an entity whose
+    /// [mode](crate::Mode) is `observe`, for which too little was available.
+    ///
+    /// ```
+    /// use zae_limiter::{Admission, ConfigLevel, Limit, Mode, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("tph", 1_000)?]).await?;
+    /// let level = ConfigLevel::Resource("gpt-4".parse()?);
+    /// limiter.repository().set_mode(&level, Mode::Observe).await?;
+    ///
+    /// let lease = limiter.acquire("user-1", "gpt-4").consume("tph", 5_000).await?;
+    /// assert_eq!(lease.admission(), Admission::Observed);
+    /// assert_eq!(lease.observed_limits()[0].limit.name().as_str(), "tph");
+    /// lease.commit().await?;
+    /// assert_eq!(limiter.stats().observed, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn observed_limits(&self) -> Vec<LimitStatus> {
+        self.held.iter().flat_map(Grant::observed).cloned().collect()
     }
 
     /// Corrects what was used: above zero is used more than was taken, below zero less. It may go into debt and never
@@ -339,15 +365,14 @@ impl Lease {
 
     async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
         let amounts: Amounts = smallvec![(name.clone(), amount)];
-        let admitted = async {
-            let limits = self.call.limits.as_ref();
-            let charges = charge::charges(&self.buckets, &self.call.key, &amounts, None, limits).await?;
-            let grants = cascade::admit(&charges).await?;
-            Ok((charges, grants))
-        };
+        let admitted = self.buckets.admit(&self.call, &amounts, None);
         let (charges, grants) = self.buckets.in_time(&self.call.key, admitted).await?;
         for (charge, grant) in charges.into_iter().zip(grants) {
-            self.hold(granted(charge, grant));
+            let grant = granted(charge, grant);
+            if !grant.observed().is_empty() && self.admission == Admission::Counted {
+                self.admission = Admission::Observed;
+            }
+            self.hold(grant);
         }
         Ok(())
     }
@@ -494,7 +519,7 @@ impl Lease {
     fn is_counted(&self) -> bool {
         !matches!(
             self.admission,
-            Admission::Local | Admission::AllowedWhileUnavailable
+            Admission::Local | Admission::AllowedWhileUnavailable | Admission::Bypassed
         )
     }
 
@@ -544,7 +569,10 @@ impl Lease {
 
 /// What was taken of a charge; one of which nothing was taken has no grant.
 fn granted(charge: Charge, grant: Option<Grant>) -> Grant {
-    grant.unwrap_or_else(|| Grant::empty(charge.bucket, charge.config))
+    grant.unwrap_or_else(|| match charge.mode() {
+        Mode::Bypass => charge.pass(Vec::new()),
+        _ => Grant::empty(charge.bucket, charge.config),
+    })
 }
 
 /// Whole tokens of an amount in millitokens.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use zae_limiter_schema::bucket::RetryAfter;
 
 use super::call::Call;
-use super::charge::Charge;
+use super::charge::{Charge, check_enabled};
 use super::lease::Lease;
 use crate::bucket::{Buckets, Turn, Wakeup, wait_jitter};
 use crate::status::Refusal;
@@ -24,6 +24,7 @@ pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience
     let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
     let arrival = buckets.arrival();
     let charges = buckets.in_time(&call.key, buckets.charges(call)).await?;
+    check_enabled(&charges)?;
     let mut waiting = Waiting {
         buckets,
         charges: &charges,
@@ -35,7 +36,7 @@ pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience
     };
     let others_wait = charges
         .iter()
-        .any(|charge| !charge.amounts.is_empty() && !charge.bucket.waiters().is_empty());
+        .any(|charge| charge.can_refuse() && !charge.bucket.waiters().is_empty());
     if !others_wait {
         match buckets.acquire_now(call).await {
             Err(Error::Refused(refused)) => waiting.refused(refused)?,
@@ -80,7 +81,7 @@ impl Waiting<'_> {
         for (index, charge) in charges.iter().enumerate() {
             let joins = index == 0 || self.short == Some(index) || !charge.bucket.waiters().is_empty();
             let has_turn = self.turns.get(&index).is_some_and(|turn| !turn.is_waiting());
-            if has_turn || charge.amounts.is_empty() || !joins {
+            if has_turn || !charge.can_refuse() || !joins {
                 continue;
             }
             // All calls take places in the same order, so that no call holds a place that another needs while it waits for one itself.

@@ -1,7 +1,7 @@
 //! A change of a level's configuration. What it does not mention stays as it is.
 
 use zae_limiter_schema::money::Prices;
-use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, OnUnavailable};
+use zae_limiter_schema::{ConfigLevel, ConfigRecord, Limit, LimitSet, Mode, OnUnavailable};
 
 use super::audit::check_retention;
 use super::limit_count::limit_set;
@@ -23,6 +23,7 @@ use crate::{Error, Result};
 pub struct ConfigChange {
     limits: Option<Vec<Limit>>,
     on_unavailable: Setting<OnUnavailable>,
+    mode: Setting<Mode>,
     prices: Setting<Prices>,
     audit_retention_days: Option<u32>,
     auto_update: Option<bool>,
@@ -50,6 +51,18 @@ impl ConfigChange {
     /// Leaves the policy to the next level.
     pub fn without_on_unavailable(mut self) -> Self {
         self.on_unavailable = Setting::Nothing;
+        self
+    }
+
+    /// Whether the limits are enforced, for calls that no more specific level decides about.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Setting::To(mode);
+        self
+    }
+
+    /// Leaves the mode to the next level.
+    pub fn without_mode(mut self) -> Self {
+        self.mode = Setting::Nothing;
         self
     }
 
@@ -102,6 +115,7 @@ impl ConfigChange {
             record.limits = limit_set("limits", limits.clone())?;
         }
         record.on_unavailable = self.on_unavailable.clone().apply(record.on_unavailable);
+        record.mode = self.mode.clone().apply(record.mode);
         record.prices = self.prices.clone().apply(record.prices);
         let system = &mut record.system;
         system.audit_retention_days = self.audit_retention_days.or(system.audit_retention_days);

@@ -31,6 +31,7 @@ mod many_entities;
 mod memory;
 mod metrics;
 mod mistakes;
+mod modes;
 mod money;
 mod outage;
 mod peer_items;
