@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use zae_limiter::money::Prices;
 use zae_limiter::records::{AttributeValue, ConfigRecord, EntityRecord, to_json};
-use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, LimitKind, OnUnavailable, Timestamp};
+use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, LimitKind, Mode, OnUnavailable, Timestamp};
 
 use crate::command_output::Text;
 use crate::output::{Align, TextTable, View, grouped};
@@ -18,10 +18,12 @@ pub(crate) struct ConfigReport {
     pub(crate) entity_id: Option<EntityId>,
     /// The resource, or `_default_`.
     pub(crate) resource: Option<String>,
-    /// Whether limits, `on_unavailable` or prices are stored.
+    /// Whether limits, `on_unavailable`, a mode or prices are stored.
     pub(crate) configured: bool,
     pub(crate) limits: Vec<Limit>,
     pub(crate) on_unavailable: Option<OnUnavailable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<Mode>,
     /// The number of times it was written.
     pub(crate) config_version: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,12 +44,16 @@ impl ConfigReport {
             entity_id: level.entity().cloned(),
             resource: level.resource_key().map(str::to_owned),
             configured: record.is_some_and(|record| {
-                !record.limits.is_empty() || record.on_unavailable.is_some() || record.prices.is_some()
+                !record.limits.is_empty()
+                    || record.on_unavailable.is_some()
+                    || record.mode.is_some()
+                    || record.prices.is_some()
             }),
             limits: record
                 .map(|record| record.limits.iter().cloned().collect())
                 .unwrap_or_default(),
             on_unavailable: record.and_then(|record| record.on_unavailable),
+            mode: record.and_then(|record| record.mode),
             config_version: record.map(|record| record.config_version),
             prices: record.and_then(|record| record.prices.clone()),
             audit_retention_days: system.audit_retention_days,
@@ -70,6 +76,7 @@ impl Text for ConfigReport {
                 "on_unavailable",
                 self.on_unavailable.map(|policy| policy.to_string()),
             ),
+            ("mode", self.mode.map(|mode| mode.to_string())),
             (
                 "audit_retention_days",
                 self.audit_retention_days.map(|days| days.to_string()),

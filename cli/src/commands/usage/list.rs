@@ -56,6 +56,7 @@ struct JsonSnapshot<'a> {
     window_end: Timestamp,
     total_events: i64,
     refusals: i64,
+    observed: i64,
     counters: &'a BTreeMap<LimitName, i64>,
 }
 
@@ -69,6 +70,7 @@ impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
             window_end: snapshot.window.end(),
             total_events: snapshot.total_events,
             refusals: snapshot.refusals,
+            observed: snapshot.observed,
             counters: &snapshot.counters,
         }
     }

@@ -3,6 +3,7 @@
 mod audit;
 mod entities;
 mod limits;
+mod mode;
 mod page;
 mod prices;
 mod usage;
@@ -24,6 +25,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(entities::list, entities::create))
         .routes(routes!(entities::show, entities::update, entities::delete))
         .routes(routes!(limits::show, limits::set, limits::delete))
+        .routes(routes!(mode::show, mode::set, mode::delete))
+        .routes(routes!(mode::refresh))
         .routes(routes!(prices::show, prices::set, prices::delete))
         .routes(routes!(usage::list))
         .routes(routes!(audit::list))
