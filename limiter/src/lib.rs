@@ -167,7 +167,9 @@ pub mod money {
 /// What was used, by hour, day and month, and how much of a resource is in use: see [`Repository::list_usage_snapshots`],
 /// [`Repository::get_usage_summary`] and [`Repository::get_resource_capacity`].
 pub mod usage {
-    pub use crate::admin::{CapacityScope, EntityCapacity, ResourceCapacity, UsageQuery, UsageSummary};
+    pub use crate::admin::{
+        CapacityScope, EntityCapacity, Observed, ObservedEntity, ResourceCapacity, UsageQuery, UsageSummary,
+    };
     pub use zae_limiter_schema::{UsageSnapshot, Window, WindowKind};
 }
 
