@@ -25,6 +25,7 @@ mod locked_file;
 mod metering;
 mod migration_problems;
 mod migrations;
+mod modes;
 mod peer;
 mod prices;
 mod races;

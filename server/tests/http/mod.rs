@@ -8,6 +8,7 @@ mod combining;
 mod idempotency;
 mod input;
 mod leases;
+mod modes;
 mod money;
 mod openapi;
 mod shutdown;
