@@ -111,6 +111,31 @@ data "aws_iam_policy_document" "aggregator_role" {
     }
   }
 
+  dynamic "statement" {
+    for_each = var.event_bus != null ? [true] : []
+
+    content {
+      sid     = "Events"
+      effect  = "Allow"
+      actions = ["events:PutEvents"]
+      resources = [
+        "arn:${data.aws_partition.current.partition}:events:${data.aws_region.current.id}:${data.aws_caller_identity.current.account_id}:event-bus/${var.event_bus}",
+      ]
+
+      condition {
+        test     = "ForAllValues:StringLike"
+        variable = "events:source"
+        values   = ["zae-limiter"]
+      }
+
+      condition {
+        test     = "ForAllValues:StringLike"
+        variable = "events:detail-type"
+        values   = ["Quota threshold crossed"]
+      }
+    }
+  }
+
   statement {
     sid       = "Stream"
     effect    = "Allow"
@@ -243,13 +268,13 @@ resource "aws_lambda_function" "aggregator_function" {
   depends_on                     = [aws_iam_role_policy.aggregator_role, terraform_data.aggregator_archive]
 
   environment {
-    variables = {
+    variables = merge(var.event_bus == null ? {} : { EVENT_BUS = var.event_bus }, {
       DLQ_URL                    = aws_sqs_queue.aggregator_dlq[0].url
       SNAPSHOT_TTL_DAYS          = tostring(var.usage_retention_days)
       SNAPSHOT_WINDOWS           = join(",", [for window in ["hourly", "daily", "monthly"] : window if contains(var.snapshot_windows, window)])
       TABLE_NAME                 = aws_dynamodb_table.rate_limits_table.name
       ZAE_LIMITER_SCHEMA_VERSION = "0.8.0"
-    }
+    })
   }
 
   dynamic "vpc_config" {

@@ -63,6 +63,17 @@ variable "aggregator_parallelization" {
   }
 }
 
+variable "event_bus" {
+  description = "Name of the `EventBridge` bus that gets an event when a quota reaches a threshold, such as `default`. Default: none."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.event_bus == null ? true : (can(regex("^[A-Za-z0-9._-]{1,256}$", var.event_bus)))
+    error_message = "event_bus must match ^[A-Za-z0-9._-]{1,256}$."
+  }
+}
+
 variable "stream_start" {
   description = "Where new event source mappings start: `trim_horizon`, or `latest` for an adopted table."
   type        = string

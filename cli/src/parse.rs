@@ -1,5 +1,6 @@
 //! Parsers for argument values.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use zae_limiter::{ConfigLevel, LimitName, Resource, Timestamp};
@@ -68,13 +69,32 @@ pub(crate) fn amount(text: &str) -> Result<(LimitName, u64), String> {
     Ok((name, number))
 }
 
-/// An adjustment of the tokens used: `tpm:120`, `tpm:-80`.
-pub(crate) fn adjustment(text: &str) -> Result<(LimitName, i64), String> {
-    let (name, number) = limit_and_number(text)?;
-    let number = number
+/// A number of tokens of a limit, of the first resource of a call or another one: `tpm:500`, `budget/usd:12`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OnResource<T> {
+    pub(crate) resource: Option<Resource>,
+    pub(crate) limit: LimitName,
+    pub(crate) tokens: T,
+}
+
+/// A number of tokens of a limit of a call: `tpm:500`, `budget/usd:12`; an adjustment may be below zero.
+pub(crate) fn on_resource<T: FromStr>(text: &str) -> Result<OnResource<T>, String> {
+    let (resource, amount) = match text.rsplit_once('/') {
+        Some((resource, amount)) => {
+            let resource = Resource::parse(resource).map_err(|error| error.to_string())?;
+            (Some(resource), amount)
+        }
+        None => (None, text),
+    };
+    let (limit, number) = limit_and_number(amount)?;
+    let tokens = number
         .parse()
         .map_err(|_| format!("{number:?} is not a whole number of tokens"))?;
-    Ok((name, number))
+    Ok(OnResource {
+        resource,
+        limit,
+        tokens,
+    })
 }
 
 fn limit_and_number(text: &str) -> Result<(LimitName, &str), String> {
@@ -164,7 +184,13 @@ mod tests {
     #[test]
     fn an_amount_names_its_limit() {
         assert_eq!(amount("tpm:500").map(|(_, amount)| amount), Ok(500));
-        assert_eq!(adjustment("tpm:-80").map(|(_, amount)| amount), Ok(-80));
+        assert_eq!(on_resource("tpm:-80").map(|amount| amount.tokens), Ok(-80));
+        let other = on_resource::<u64>("org/budget/usd:12").unwrap();
+        assert_eq!(other.resource.unwrap().as_str(), "org/budget");
+        assert_eq!((other.limit.as_str(), other.tokens), ("usd", 12));
+        for wrong in ["/usd:1", "budget/usd", "budget/:1", "budget/usd:-1", "5/usd:1"] {
+            assert!(on_resource::<u64>(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["tpm", "tpm:", ":5", "tpm:-1", "tpm:1.5", "t pm:5"] {
             assert!(amount(wrong).is_err(), "{wrong}");
         }

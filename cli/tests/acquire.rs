@@ -31,17 +31,66 @@ fn an_admitted_call_reports_used_and_available_tokens() {
 }
 
 #[test]
+fn a_call_may_charge_several_resources_all_or_none() {
+    let bench = Bench::new();
+    bench.ok(&[
+        "resource",
+        "set-defaults",
+        "gpt-4",
+        "-l",
+        "rpm:100/day",
+        "-l",
+        "tpm:1000/day",
+    ]);
+    bench.ok(&["resource", "set-defaults", "budget", "-l", "usd:100/day"]);
+    bench.ok(&["entity", "create", "org"]);
+    bench.ok(&["entity", "create", "user-1", "--parent", "org", "--cascade"]);
+    let call = [
+        "acquire",
+        "user-1",
+        "gpt-4",
+        "-c",
+        "rpm:1",
+        "-c",
+        "budget/usd:60",
+        "--no-cascade",
+        "budget",
+    ];
+    let lease = bench.json(&[&call[..], &["--adjust", "tpm:5", "--adjust", "budget/usd:3"]].concat());
+    assert_eq!(lease["consumed"], json!({ "rpm": 1, "tpm": 5 }));
+    assert_eq!(
+        lease["also"],
+        json!([{ "resource": "budget", "consumed": { "usd": 63 } }])
+    );
+    let left = |entity, resource, limit: &str| {
+        bench.json(&["available", entity, resource])["limits"][limit]["available"].clone()
+    };
+    assert_eq!(
+        (left("user-1", "budget", "usd"), left("org", "budget", "usd")),
+        (json!(37), json!(100))
+    );
+    assert_eq!(left("org", "gpt-4", "rpm"), 99);
+    let refused = bench.run(&call).expect_exit(75);
+    assert!(
+        refused.stdout.contains("budget") && refused.stdout.contains("gpt-4"),
+        "{}",
+        refused.stdout
+    );
+    assert_eq!(left("user-1", "gpt-4", "rpm"), 99);
+}
+
+#[test]
 fn a_rejected_call_exits_with_75_and_prints_the_json_of_the_python_package() {
     let bench = bench(&["rpm:2/day"]);
     bench.ok(&["acquire", "user-1", "gpt-4", "-c", "rpm:2"]);
     let result = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1", "--output", "json"])
         .expect_exit(75);
-    let rejection = result.json();
-    assert_eq!(rejection["error"], "rate_limit_exceeded");
-    assert!(rejection["retry_after_seconds"].as_f64().unwrap() > 3600.0);
-    assert!(rejection["retry_after_ms"].is_u64());
-    let limit = &rejection["limits"][0];
+    let refusal = result.json();
+    assert_eq!(refusal["error"], "rate_limit_exceeded");
+    assert!(refusal["retry_after_seconds"].as_f64().unwrap() > 3600.0);
+    assert!(refusal["retry_after_ms"].is_u64());
+    let limit = &refusal["limits"][0];
     for field in [
         "entity_id",
         "resource",
@@ -53,7 +102,7 @@ fn a_rejected_call_exits_with_75_and_prints_the_json_of_the_python_package() {
         "exceeded",
         "retry_after_seconds",
     ] {
-        assert!(limit.get(field).is_some(), "{field} in {rejection}");
+        assert!(limit.get(field).is_some(), "{field} in {refusal}");
     }
     let table = bench
         .run(&["acquire", "user-1", "gpt-4", "-c", "rpm:1"])

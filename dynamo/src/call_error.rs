@@ -107,7 +107,8 @@ impl CallError {
         ))
     }
 
-    pub(crate) fn from_code(code: &str, message: &str, status: u16) -> Self {
+    /// The error that a service names by this code. A part of a request that failed on its own has the status 400.
+    pub fn from_code(code: &str, message: &str, status: u16) -> Self {
         let text = if message.is_empty() {
             format!("{code} (status {status})")
         } else {
@@ -131,7 +132,9 @@ impl CallError {
             | "SlowDown" => Self::Throttled(text),
             "RequestTimeTooSkewed" | "RequestExpired" => Self::ClockSkew(text),
             "InvalidSignature" if is_about_time(message) => Self::ClockSkew(text),
-            "InternalServerError" | "RequestTimeout" => Self::Unavailable(text),
+            "Internal" | "InternalFailure" | "InternalServerError" | "RequestTimeout" => {
+                Self::Unavailable(text)
+            }
             code if DENIED.iter().any(|start| code.starts_with(start)) => Self::Denied(text),
             "Validation"
             | "Serialization"

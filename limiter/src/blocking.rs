@@ -224,6 +224,17 @@ impl Acquire {
         self.with(|acquire| acquire.consume(limit, tokens))
     }
 
+    /// Charges another resource of the same entity in the same call: see [`Acquire::and`](crate::Acquire::and).
+    pub fn and(self, resource: impl AsRef<str>) -> Self {
+        self.with(|acquire| acquire.and(resource))
+    }
+
+    /// Whether the entity's parent is charged too, for this resource: see
+    /// [`Acquire::cascade`](crate::Acquire::cascade).
+    pub fn cascade(self, cascade: bool) -> Self {
+        self.with(|acquire| acquire.cascade(cascade))
+    }
+
     /// Requests the tokens and the money that the call will use: see
     /// [`Acquire::consume_estimate`](crate::Acquire::consume_estimate).
     pub fn consume_estimate(self, estimate: &Estimate) -> Self {
@@ -302,14 +313,38 @@ impl Lease {
         self.lease.entity()
     }
 
-    /// The resource this lease is for.
+    /// The resource this lease is for; the first one of several.
     pub fn resource(&self) -> &Resource {
         self.lease.resource()
     }
 
-    /// The tokens that the entity itself has used, adjustments included.
+    /// All resources of the lease, in the order in which the call named them.
+    pub fn resources(&self) -> impl Iterator<Item = &Resource> {
+        self.lease.resources()
+    }
+
+    /// One resource of the lease, by name: see [`Lease::on`](crate::Lease::on).
+    pub fn on(&mut self, resource: impl AsRef<str>) -> ResourceLease<'_> {
+        ResourceLease {
+            lease: self.lease.on(resource),
+            background: &self.background,
+        }
+    }
+
+    /// The resource whose limit an adjustment by name corrects: see
+    /// [`Lease::resource_of`](crate::Lease::resource_of).
+    pub fn resource_of(&self, limit: impl AsRef<str>) -> Result<&Resource> {
+        self.lease.resource_of(limit)
+    }
+
+    /// The tokens that the entity itself has used, adjustments included: of the first resource.
     pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
         self.lease.consumed()
+    }
+
+    /// What the entity itself has used of one resource: see [`Lease::consumed_on`](crate::Lease::consumed_on).
+    pub fn consumed_on(&self, resource: impl AsRef<str>) -> Option<BTreeMap<LimitName, i64>> {
+        self.lease.consumed_on(resource)
     }
 
     /// How every limit stood after the lease was taken, the entity's own first, then its parents'.
@@ -364,5 +399,32 @@ impl Lease {
     /// Gives everything back.
     pub fn rollback(self) -> Result<()> {
         self.background.do_work(self.lease.rollback())
+    }
+}
+
+/// One resource of a lease: from [`Lease::on`].
+#[derive(Debug)]
+pub struct ResourceLease<'a> {
+    lease: crate::ResourceLease<'a>,
+    background: &'a Background,
+}
+
+impl ResourceLease<'_> {
+    /// Corrects what was used of a limit of this resource: see [`Lease::adjust`](crate::Lease::adjust).
+    pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
+        self.lease.adjust(limit, tokens);
+        self
+    }
+
+    /// Gives tokens back: the same as adjusting by less.
+    pub fn release(&mut self, limit: impl AsRef<str>, tokens: u64) -> &mut Self {
+        self.lease.release(limit, tokens);
+        self
+    }
+
+    /// Takes more tokens of a limit of this resource, or fails if there are too few.
+    pub fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
+        let limit = limit.as_ref();
+        self.background.wait(self.lease.consume(limit, tokens))
     }
 }

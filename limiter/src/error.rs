@@ -247,6 +247,17 @@ pub enum Conflict {
         resource: Resource,
     },
 
+    /// The idempotency key stands for another change of a bucket of the entity.
+    #[error(
+        "the idempotency key was used for another change of {entity}: {request}; use a new key for a new change"
+    )]
+    KeyReused {
+        /// The entity.
+        entity: EntityId,
+        /// What was asked for with the key.
+        request: String,
+    },
+
     /// Other writers changed the same item before every attempt, or set the same field of an entity to another value.
     #[error("other writers changed {what} at the same time; try again later")]
     Concurrent {

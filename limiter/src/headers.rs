@@ -1,9 +1,7 @@
 //! The HTTP header fields that describe rate limits, as text, for any HTTP library.
 
-use zae_limiter_schema::Rate;
-
+use crate::RetryAfter;
 use crate::status::{LimitStatus, Refusal};
-use crate::{EntityId, RetryAfter};
 
 /// The largest integer of a structured field (RFC 9651).
 const MAX_INTEGER: u128 = 999_999_999_999_999;
@@ -11,8 +9,9 @@ const MAX_INTEGER: u128 = 999_999_999_999_999;
 /// The fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and `Retry-After`.
 ///
 /// Each limit is a policy with its capacity as quota `q` and, as window `w`, the seconds in which that quota is
-/// refilled, or the length of a quota's period; a limit on calls in flight has no window. The policies of the entity itself have the names of its limits; those of a parent are named
-/// `LIMIT@PARENT`.
+/// refilled, or the length of a quota's period; a limit on calls in flight has no window. The policies of the entity itself on
+/// the call's first resource have the names of its limits; those of another resource are named `RESOURCE/LIMIT`, and `@PARENT`
+/// follows in those of a parent.
 ///
 /// ```
 /// use zae_limiter::{Limit, RateLimitHeaders, RateLimiter};
@@ -59,18 +58,19 @@ impl RateLimitHeaders {
         let Some(first) = statuses.first() else {
             return Self { fields: vec![] };
         };
-        let own = &first.entity;
         let policies = statuses.iter().map(|status| {
             let limit = &status.limit;
             let quota = integer(limit.capacity().get().into());
-            let window = window(status).map(|seconds| format!(";w={}", integer(seconds)));
-            let name = policy_name(status, own);
+            let window = status
+                .window_seconds()
+                .map(|seconds| format!(";w={}", integer(seconds)));
+            let name = policy_name(status, first);
             format!("\"{name}\";q={quota}{}", window.unwrap_or_default())
         });
         let states = statuses.iter().map(|status| {
             let left = integer(u128::try_from(status.available).unwrap_or(0));
             let time = seconds(status).map(|seconds| format!(";t={}", integer(seconds)));
-            let name = policy_name(status, own);
+            let name = policy_name(status, first);
             format!("\"{name}\";r={left}{}", time.unwrap_or_default())
         });
         let fields = vec![
@@ -97,44 +97,27 @@ impl Refusal {
         let Some(first) = self.statuses().first() else {
             return vec![];
         };
-        let names = self
-            .refused_limits()
-            .map(|status| policy_name(status, &first.entity));
+        let names = self.refused_limits().map(|status| policy_name(status, first));
         names.collect()
     }
 }
 
 /// Names have no characters that a quoted string would have to escape.
-fn policy_name(status: &LimitStatus, own: &EntityId) -> String {
-    let limit = status.limit.name();
-    if status.entity == *own {
-        limit.to_string()
-    } else {
-        format!("{limit}@{}", status.entity)
+fn policy_name(status: &LimitStatus, first: &LimitStatus) -> String {
+    let mut name = status.limit.name().to_string();
+    if status.resource != first.resource {
+        name = format!("{}/{name}", status.resource);
     }
-}
-
-/// The seconds in which all of the limit comes back. Calls in flight come back when they end.
-fn window(status: &LimitStatus) -> Option<u128> {
-    let period = status.reset.map(|reset| u128::from(reset.period.as_secs()));
-    period.or_else(|| {
-        Some(refill_seconds(
-            status.limit.rate()?,
-            status.limit.capacity().get(),
-        ))
-    })
+    if status.entity != first.entity {
+        name = format!("{name}@{}", status.entity);
+    }
+    name
 }
 
 /// The seconds until some of the limit comes back.
 fn next_token(status: &LimitStatus) -> Option<u128> {
     let reset = status.reset.map(|reset| reset.after.as_millis().div_ceil(1000));
-    reset.or_else(|| Some(refill_seconds(status.limit.rate()?, 1)))
-}
-
-/// The seconds to refill the given tokens, rounded up.
-fn refill_seconds(rate: &Rate, tokens: u64) -> u128 {
-    let time = u128::from(tokens) * u128::from(rate.refill_period_seconds());
-    time.div_ceil(u128::from(rate.refill_amount().get()))
+    reset.or_else(|| status.limit.kind().seconds_to_refill(1))
 }
 
 fn integer(value: u128) -> u128 {
@@ -151,6 +134,7 @@ mod tests {
     use zae_limiter_schema::{Limit, Resource, Timestamp};
 
     use super::*;
+    use crate::EntityId;
 
     fn status(entity: &str, limit: Limit, available: i64, retry_after: RetryAfter) -> LimitStatus {
         LimitStatus {

@@ -61,6 +61,7 @@
 //! |---|---|
 //! | connect and configure | [`RateLimiter::builder`], [`RateLimiterBuilder`] |
 //! | limit a call | [`RateLimiter::acquire`], [`Acquire`], [`Lease`] |
+//! | charge several resources, all or none | [`Acquire::and`], [`Lease::on`] |
 //! | ask what is left | [`Acquire::peek`], [`Availability`] |
 //! | wait for tokens | [`Acquire::wait_up_to`] |
 //! | set limits, create entities | [`RateLimiter::repository`], [`Repository`] |
@@ -108,11 +109,12 @@ mod store;
 #[cfg(feature = "tower")]
 pub mod tower;
 
-pub use acquire::{Acquire, Admission, Availability, Lease};
-pub use admin::{BucketLimit, BucketState, BucketWriter};
+pub use acquire::{Acquire, Adjust, Admission, Availability, Lease, MAX_RESOURCES, ResourceLease};
+pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use admin::{
     ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, RefreshedBuckets, Repository,
 };
+pub use admin::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -131,7 +133,7 @@ pub use zae_limiter_dynamo::EmbeddedStore;
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 pub use zae_limiter_schema::bucket::{Reset, RetryAfter};
 pub use zae_limiter_schema::{
-    ConfigLevel, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, Mode, OnUnavailable,
+    ConfigLevel, Counted, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, Mode, OnUnavailable,
     QuotaPeriod, Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
 };
 

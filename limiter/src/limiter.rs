@@ -236,7 +236,7 @@ impl RateLimiter {
         self.buckets.keep_runtime();
     }
 
-    pub(crate) fn buckets(&self) -> &Buckets {
+    pub(crate) fn buckets(&self) -> &Arc<Buckets> {
         &self.buckets
     }
 

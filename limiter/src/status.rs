@@ -48,6 +48,14 @@ impl LimitStatus {
         }
     }
 
+    /// The seconds in which all of the limit comes back: a rate from empty, a quota in its period. None for calls in flight,
+    /// which come back when they end.
+    pub fn window_seconds(&self) -> Option<u128> {
+        let period = self.reset.map(|reset| u128::from(reset.period.as_secs()));
+        let limit = &self.limit;
+        period.or_else(|| limit.kind().seconds_to_refill(limit.capacity().get()))
+    }
+
     /// How many tokens are missing.
     pub fn deficit(&self) -> u64 {
         let missing = i128::from(self.requested) - i128::from(self.available);
@@ -111,7 +119,7 @@ impl Refusal {
         Self { statuses }
     }
 
-    /// The status of every limit: first the entity's own, then those of its parents.
+    /// The status of every limit, resource by resource: first the entity's own, then those of its parents.
     pub fn statuses(&self) -> &[LimitStatus] {
         &self.statuses
     }
@@ -121,12 +129,12 @@ impl Refusal {
         self.statuses.iter().filter(|status| status.refused)
     }
 
-    /// The limits that were not exceeded.
+    /// The limits that had enough.
     pub fn passed_limits(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| !status.refused)
     }
 
-    /// The violation with the longest wait.
+    /// The refused limit with the longest wait.
     pub fn primary_limit(&self) -> Option<&LimitStatus> {
         self.refused_limits().max_by_key(|status| status.retry_after)
     }
@@ -155,17 +163,17 @@ impl fmt::Display for Refusal {
         let (entity, resource) = primary.map_or(("", ""), |status| {
             (status.entity.as_str(), status.resource.as_str())
         });
-        // A call is charged to the parent too, whose limits may have the same names.
-        let several = self
-            .refused_limits()
-            .any(|status| status.entity.as_str() != entity);
-        let names: Vec<_> = self
-            .refused_limits()
-            .map(|status| match (several, status.limit.name()) {
-                (true, name) => format!("{} {name}", status.entity),
-                (false, name) => name.to_string(),
-            })
-            .collect();
+        // A call is charged to parents and other resources too, whose limits may have the same names.
+        let refused = || self.refused_limits();
+        let entities = refused().any(|status| status.entity.as_str() != entity);
+        let resources = refused().any(|status| status.resource.as_str() != resource);
+        let names = refused().map(|status| {
+            let entity = entities.then_some(status.entity.as_str());
+            let resource = resources.then_some(status.resource.as_str());
+            let words = [entity, resource, Some(status.limit.name().as_str())];
+            words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        });
+        let names: Vec<_> = names.collect();
         write!(
             f,
             "Rate limit exceeded for {entity}/{resource}: [{}]. ",

@@ -33,6 +33,31 @@ fn available(limiter: &RateLimiter, limit: &str) -> i64 {
 }
 
 #[test]
+fn several_resources_are_taken_and_corrected_together() {
+    let limiter = limiter();
+    let call = limiter.acquire("user-1", "gpt-4").consume("rpd", 4);
+    let mut lease = call
+        .and("budget")
+        .cascade(false)
+        .consume("tpd", 100)
+        .lease()
+        .unwrap();
+    lease.on("budget").adjust("tpd", 50).release("tpd", 10);
+    lease.on("budget").consume("rpd", 1).unwrap();
+    assert_eq!(lease.resource_of("tpd").unwrap().as_str(), "budget");
+    assert_eq!(lease.resources().count(), 2);
+    assert_eq!(lease.consumed().into_values().collect::<Vec<_>>(), [4]);
+    let budget = lease.consumed_on("budget").unwrap();
+    assert_eq!(budget.into_values().collect::<Vec<_>>(), [1, 140]);
+    lease.commit().unwrap();
+    let peek = limiter.acquire("user-1", "gpt-4").and("budget").peek().unwrap();
+    assert_eq!(
+        (peek.tokens_on("gpt-4", "rpd"), peek.tokens_on("budget", "tpd")),
+        (Some(6), Some(860))
+    );
+}
+
+#[test]
 fn tokens_are_taken_adjusted_and_refused() {
     let limiter = limiter();
     let call = || {

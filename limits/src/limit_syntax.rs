@@ -140,7 +140,7 @@ fn limit_from_fields(
     name: Option<&str>,
     fields: &Map<String, Value>,
 ) -> Result<Limit, Vec<InvalidField>> {
-    const FIELDS: [&str; 10] = [
+    const FIELDS: [&str; 11] = [
         "name",
         "capacity",
         "burst",
@@ -149,10 +149,11 @@ fn limit_from_fields(
         "period",
         "quota",
         "per",
+        "alert_at",
         "concurrency",
         "expires_after_seconds",
     ];
-    let others = ["quota", "per", "concurrency", "expires_after_seconds"];
+    let others = ["quota", "per", "alert_at", "concurrency", "expires_after_seconds"];
     if let (Some(name), true) = (name, others.iter().any(|field| fields.contains_key(*field))) {
         let mut named = fields.clone();
         named.insert("name".to_owned(), Value::from(name));

@@ -6,18 +6,16 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "zae_limiter_rs"
-MODULES = ("lease", "limiter", "repository", "adapters/_calls")
+MODULES = ("lease", "stored", "repository", "limiter", "adapters/_calls")
 REPLACED = (
-    (r" *if inspect\.isawaitable\(parsed\):\n *parsed = await parsed\n", ""),
     (r"\basync def\b", "def"),
     (r"\basync with\b", "with"),
     (r"\bawait ", ""),
     (r"\b__a(enter|exit|iter|next)__", r"__\1__"),
     (r"\bStopAsyncIteration\b", "StopIteration"),
-    (r"import functools\nimport inspect\n", "import functools\n"),
-    (r"\bimport run\b", "import run_blocking as run"),
-    (r"(?<!_core\.)\b(RateLimiter|Repository|Lease|Acquire)\b", r"Sync\1"),
-    (r"from (\.+)(lease|limiter|repository) import", r"from \1sync_\2 import"),
+    (r"\bimport (run|resolve)\b", r"import \1_blocking as \1"),
+    (r"(?<!_core\.)\b(RateLimiter|Repository|Lease|Acquire|Stored)\b", r"Sync\1"),
+    (r"from (\.+)(lease|limiter|repository|stored) import", r"from \1sync_\2 import"),
 )
 
 

@@ -69,6 +69,11 @@ impl Lease {
         Ok(self.get()?.admission() == zae_limiter::Admission::Counted)
     }
 
+    /// Whether permits of a limit on calls in flight have expired.
+    fn is_lost(&self) -> PyResult<bool> {
+        Ok(self.get()?.is_lost())
+    }
+
     /// The status of every limit after the tokens were taken.
     fn statuses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let statuses: Value = self.get()?.statuses().iter().map(records::status).collect();

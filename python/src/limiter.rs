@@ -134,14 +134,7 @@ impl RateLimiter {
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let stats = self.limiter.get()?.stats();
-        let stats = json!({
-            "granted": stats.granted,
-            "refused": stats.refused,
-            "unavailable": stats.unavailable,
-            "unwritten": stats.unwritten,
-            "buckets": stats.buckets,
-        });
+        let stats = json!(self.limiter.get()?.stats());
         records::to_python(py, &stats)
     }
 

@@ -1,4 +1,4 @@
-//! The runtime of this process, and values that a forked child must not touch.
+//! The runtime of this process, and values that a forked child must not touch: ADR 250.
 
 use std::mem;
 use std::process;

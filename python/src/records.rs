@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use zae_limiter::audit::AuditEvent;
 use zae_limiter::records::{EntityRecord, to_json};
 use zae_limiter::usage::{ResourceCapacity, UsageSnapshot, UsageSummary};
-use zae_limiter::{BucketState, Limit, LimitStatus, ResolvedConfig};
+use zae_limiter::{BucketLimitKind, BucketState, Limit, LimitStatus, ResolvedConfig};
 
 /// Data as Python objects.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
@@ -50,6 +50,7 @@ pub(crate) fn status(status: &LimitStatus) -> Value {
         "requested": status.requested,
         "exceeded": status.refused,
         "retry_after_seconds": status.retry_after.seconds(),
+        "resets_at": status.reset.map(|reset| reset.at),
     })
 }
 
@@ -146,10 +147,17 @@ pub(crate) fn capacity(capacity: &ResourceCapacity) -> Value {
     })
 }
 
-/// One entry per limit, as Python programs know them.
+/// One entry per rate, as Python programs know them: their buckets have no other kinds of limits.
 pub(crate) fn bucket(bucket: &BucketState) -> Vec<Value> {
-    let limits = bucket.limits.iter().map(|limit| {
-        json!({
+    let limits = bucket.limits.iter().filter_map(|limit| {
+        let BucketLimitKind::Rate {
+            refill_amount,
+            refill_period_ms,
+        } = limit.kind
+        else {
+            return None;
+        };
+        Some(json!({
             "entity_id": bucket.entity.as_str(),
             "resource": bucket.resource.as_str(),
             "limit_name": limit.name.as_str(),
@@ -157,10 +165,10 @@ pub(crate) fn bucket(bucket: &BucketState) -> Vec<Value> {
             "last_refill_ms": bucket.refilled_at.millis(),
             "capacity": limit.capacity,
             "burst": limit.burst,
-            "refill_amount": limit.refill_amount,
-            "refill_period_ms": limit.refill_period_ms,
+            "refill_amount": refill_amount,
+            "refill_period_ms": refill_period_ms,
             "consumed": limit.consumed,
-        })
+        }))
     });
     limits.collect()
 }

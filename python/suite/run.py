@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Runs the test suite of zae-limiter 0.9.1 on zae_limiter_rs and prints how many pass.
 
-Usage: suite/run.py PYTHON PACKAGE FOLDER [--write] [PYTEST ARGUMENTS]
+Usage: suite/run.py PYTHON PACKAGE FOLDER [PYTEST ARGUMENTS]
 
 PYTHON has the packages of scripts/requirements/python-suite.txt, PACKAGE is the folder that zae_limiter_rs is installed in, FOLDER
 holds the source distribution. It is fetched once; nothing of it is part of this project. reasons.toml has a reason for each
-test that fails or is left out, and the run fails if it differs from the results. --write prints what is missing there.
+test that fails or is left out, and the run fails if it differs from the results.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ SHA256 = "229b588f94bc90faedbf0c968ad6f017a3e34b5a694bfd36d222e11e53652f3b"
 HERE = Path(__file__).resolve().parent
 # The venvs have no pip of their own: scripts/venv fills all of them with this one.
 PIP = HERE.parents[1] / ".venv/pip/bin/pip"
+# So many tests may fail once without a reason, and run again alone.
+MOST_AGAIN = 5
 
 
 def source(folder: Path) -> Path:
@@ -44,9 +46,16 @@ def source(folder: Path) -> Path:
     return folder / ARCHIVE.removesuffix(".tar.gz")
 
 
-def run(python: str, package: str, folder: Path, arguments: list[str]) -> dict[str, tuple[str, str]]:
-    """The outcome of each test, and why."""
-    suite, results = source(folder), folder / "results.json"
+def test_files(suite: Path) -> list[str]:
+    """The files whose tests are about the library."""
+    files = sorted((suite / "tests/unit").glob("test_*.py"))
+    return [str(file) for file in files if not left_out_file(file.name)]
+
+
+def run(python: str, package: str, suite: Path, arguments: list[str]) -> dict[str, tuple[str, str]]:
+    """The outcome of each test that the arguments name, and why."""
+    folder = suite.parent
+    results = folder / "results.json"
     settings = folder / "pytest.ini"
     settings.write_text("[pytest]\nasyncio_mode = auto\npythonpath = .\n")
     results.unlink(missing_ok=True)
@@ -56,10 +65,9 @@ def run(python: str, package: str, folder: Path, arguments: list[str]) -> dict[s
         "PYTHONPATH": os.pathsep.join([package, str(HERE), str(HERE.parent / "tests")]),
         "ZAE_SUITE_RESULTS": str(results),
     }
-    files = [str(file) for file in sorted((suite / "tests/unit").glob("test_*.py")) if not left_out_file(file.name)]
     log = folder / "pytest.log"
     with log.open("w") as output:
-        command = [python, "-P", "-m", "pytest", *options, *arguments, *files]
+        command = [python, "-P", "-m", "pytest", *options, *arguments]
         subprocess.run(command, cwd=suite, env=environment, stdout=output, stderr=subprocess.STDOUT, check=False)
     if not results.exists():
         sys.exit(log.read_text()[-5000:])
@@ -89,6 +97,13 @@ def missing_method(why: str) -> str | None:
     return next((stated for stated, names in reasons if missing and missing[1] in names), None)
 
 
+def unexplained(outcomes: dict[str, tuple[str, str]]) -> list[str]:
+    """Tests that fail without a stated reason."""
+    entries = REASONS["difference"] + REASONS["left_out"]
+    failed = {test: why for test, (outcome, why) in outcomes.items() if outcome == "failed"}
+    return [test for test, why in sorted(failed.items()) if not reason(test, entries) and not missing_method(why)]
+
+
 def judge(outcomes: dict[str, tuple[str, str]]) -> tuple[Counter[tuple[str, str]], list[str]]:
     """How many tests have which outcome for which reason, and what contradicts reasons.toml."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -116,7 +131,12 @@ def judge(outcomes: dict[str, tuple[str, str]]) -> tuple[Counter[tuple[str, str]
 
 def main() -> None:
     python, package, folder, *arguments = sys.argv[1:]
-    outcomes = run(python, package, Path(folder).resolve(), arguments)
+    suite = source(Path(folder).resolve())
+    outcomes = run(python, package, suite, [*arguments, *test_files(suite)])
+    # Tests expect that no token comes back while they run. On a busy machine one does.
+    again = unexplained(outcomes)
+    if 0 < len(again) <= MOST_AGAIN:
+        outcomes |= run(python, package, suite, [f"tests/unit/{test}" for test in again])
     counts, wrong = judge(outcomes)
     passed, failed = counts["passed", ""], sum(n for (kind, _), n in counts.items() if kind == "failed")
     print(f"{'tests':>6}  outcome   reason")
@@ -125,6 +145,8 @@ def main() -> None:
     for name, why in REASONS["files"].items():
         print(f"{'':>6}  {'left out':<8}  {name}: {why}")
     print(f"{passed} of {passed + failed} tests that can run on another implementation pass ({passed / (passed + failed):.1%})")
+    if 0 < len(again) <= MOST_AGAIN:
+        print("run twice, the second time alone:", *again, sep="\n  ")
     if wrong:
         sys.exit("\n".join(wrong))
 

@@ -111,7 +111,7 @@ async def test_tasks_together_get_exactly_the_limit(limiter: RateLimiter) -> Non
 
 
 async def test_a_call_is_awaited_once() -> None:
-    connected = await Repository.embedded()._open()
+    connected = await Repository.embedded()._connect()
     call = connected.get_entity("user-1")
     assert await call is None
     with pytest.raises(RuntimeError, match="awaited already"):
@@ -126,7 +126,7 @@ async def test_what_needs_no_request_needs_no_turn_of_the_loop(embedded: RateLim
         next(lease._core.commit().__await__())
     assert await embedded.available("user-1", "gpt-4", limits=[SLOW]) == {"rph": 9}
     # Replies are passed on as they are, tuples and None too.
-    connected = await embedded.repository._open()
+    connected = await embedded.repository._connect()
     assert await connected.entities_with_custom_limits("gpt-4") == [[], None]
 
 

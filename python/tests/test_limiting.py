@@ -40,15 +40,19 @@ async def test_all_kinds_of_limits_are_stored_and_taken_together(limiter: RateLi
     await limiter.set_resource_defaults("gpt-4", [RPH, spend, parallel])
     assert await limiter.get_resource_defaults("gpt-4") == [parallel, RPH, spend]
     call = {"rph": 1, "spend": 8, "parallel": 1}
-    async with limiter.acquire("user-1", "gpt-4", call):
+    async with limiter.acquire("user-1", "gpt-4", call) as lease:
         with pytest.raises(RateLimitExceeded) as refused:
             async with limiter.acquire("user-1", "gpt-4", {"parallel": 1}):
                 pass
         assert [status.limit for status in refused.value.violations] == [parallel]
+        assert not lease.is_lost
     with pytest.raises(RateLimitExceeded) as refused:
         async with limiter.acquire("user-1", "gpt-4", {"spend": 3, "parallel": 1}):
             pass
     assert [status.limit for status in refused.value.violations] == [spend]
+    (status,) = refused.value.violations
+    body = next(entry for entry in refused.value.as_dict()["limits"] if entry["limit_name"] == "spend")
+    assert status.resets_at is not None and body["resets_at"] == status.resets_at
     assert await limiter.available("user-1", "gpt-4") == {"parallel": 1, "rph": 9, "spend": 2}
 
 
@@ -123,6 +127,9 @@ async def test_a_child_is_charged_with_its_parent(limiter: RateLimiter) -> None:
         assert lease.consumed == {"rph": 4}
         assert [status.entity_id for status in lease.statuses] == ["key", "project"]
     assert await limiter.available("project", "gpt-4") == {"rph": 6}
+    with pytest.raises(RateLimitExceeded, match=r"\[key rph, project rph\]"):
+        async with limiter.acquire("key", "gpt-4", {"rph": 7}):
+            pytest.fail("it was admitted")
 
 
 async def test_waiting_is_served_when_tokens_come(embedded: RateLimiter) -> None:
@@ -163,6 +170,18 @@ async def test_an_outage_blocks_or_allows() -> None:
         await lease.adjust(rph=1)
         assert not lease.is_counted
     assert not await limiter.is_available()
+
+
+async def test_a_limiter_counts_what_becomes_of_calls(embedded: RateLimiter) -> None:
+    await embedded.set_system_defaults([RPH])
+    for _ in range(2):
+        async with embedded.acquire("user-1", "gpt-4", {"rph": 5}):
+            pass
+    with pytest.raises(RateLimitExceeded):
+        async with embedded.acquire("user-1", "gpt-4", {"rph": 5}):
+            pytest.fail("it was admitted")
+    stats = await embedded.stats()
+    assert (stats.granted, stats.refused, stats.unavailable, stats.breaker, stats.buckets) == (2, 1, 0, "closed", 1)
 
 
 async def test_two_limiters_of_one_repository_see_changes_at_once() -> None:

@@ -79,6 +79,44 @@ print("left", limiter.available("user-1", "gpt-4", limits=slow))
     assert done.stdout == "child {'rph': 2}\nleft {'rph': 7}\n"
 
 
+def test_children_that_are_forked_while_calls_are_in_flight_connect_again(table: dict[str, Any]) -> None:
+    done = run_script(
+        """
+import os, sys, threading
+from zae_limiter_rs import Limit, SyncRateLimiter, SyncRepository
+
+repository = SyncRepository(*sys.argv[1:], time_budget=600)
+limiter = SyncRateLimiter(repository=repository, default_limits=[Limit.custom("rph", 1_000_000, 1, 360_000)], time_budget=600)
+repository.create_table()
+stop, called = threading.Event(), [threading.Event(), threading.Event()]
+
+def call(thread):
+    while not stop.is_set():
+        with limiter.acquire(f"thread-{thread}", "gpt-4", {"rph": 1}):
+            called[thread].set()
+
+threads = [threading.Thread(target=call, args=(thread,)) for thread in range(2)]
+for thread in threads:
+    thread.start()
+for one in called:
+    one.wait()
+for _ in range(8):
+    child = os.fork()
+    if child == 0:
+        with limiter.acquire("child", "gpt-4", {"rph": 1}):
+            pass
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+stop.set()
+for thread in threads:
+    thread.join()
+print(limiter.available("child", "gpt-4"))
+""",
+        *table.values(),
+    )
+    assert (done.returncode, done.stdout) == (0, "{'rph': 999992}\n"), done.stderr
+
+
 def test_a_forked_child_is_told_that_memory_and_leases_stay_behind() -> None:
     done = run_script(
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import inspect
 from typing import Any
 
 from . import _core
@@ -24,3 +25,13 @@ async def run(call: _core.Call) -> Any:
 def run_blocking(call: _core.Call) -> Any:
     """Blocks until the call is done. Other threads run meanwhile, and Ctrl-C interrupts it."""
     return call.wait()
+
+
+async def resolve(value: Any) -> Any:
+    """A value that a client may let its caller await."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def resolve_blocking(value: Any) -> Any:
+    """A value of a client without asyncio."""
+    return value

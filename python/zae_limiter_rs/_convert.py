@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from .models import BucketState, Limit
+from .models import BucketState, EntityCapacity, Limit, ResourceCapacity, UsageSnapshot, UsageSummary
 
 
 def dump_limits(limits: Iterable[Limit]) -> str:
@@ -42,3 +42,44 @@ def timestamp(time: datetime | str | None) -> str | None:
         return time
     utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return utc.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def usage_query(
+    entity_id: str | None,
+    resource: str | None,
+    window_type: str | None,
+    start_time: datetime | str | None,
+    end_time: datetime | str | None,
+) -> str:
+    """Whose usage, of what, and when, as the native part reads it."""
+    if not entity_id and not resource:
+        raise ValueError("Either entity_id or resource must be provided")
+    return json.dumps(
+        {
+            "entity_id": entity_id,
+            "resource": resource,
+            "window_type": window_type,
+            "start_time": timestamp(start_time),
+            "end_time": timestamp(end_time),
+        }
+    )
+
+
+def usage_page(snapshots: list[dict[str, Any]], following: str | None) -> tuple[list[UsageSnapshot], dict[str, Any] | None]:
+    """A page of usage, and the start of the next one."""
+    for snapshot in snapshots:
+        del snapshot["refusals"]
+    return [UsageSnapshot(**snapshot) for snapshot in snapshots], {"cursor": following} if following else None
+
+
+def usage_summary(data: dict[str, Any]) -> UsageSummary:
+    """Sums and averages of usage."""
+    count: int = data["snapshot_count"]
+    average = {name: total / count for name, total in data["total"].items()} if count else {}
+    return UsageSummary(average=average, **data)
+
+
+def capacity(data: dict[str, Any]) -> ResourceCapacity:
+    """A limit of a resource over all entities."""
+    entities = [EntityCapacity(**entity) for entity in data.pop("entities")]
+    return ResourceCapacity(entities=entities, **data)

@@ -59,6 +59,7 @@ def status(data: dict[str, Any]) -> LimitStatus:
         requested=data["requested"],
         exceeded=data["exceeded"],
         retry_after_seconds=math.inf if wait is None else wait,
+        resets_at=data["resets_at"],
     )
 
 

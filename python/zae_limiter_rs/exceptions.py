@@ -43,8 +43,10 @@ class RateLimitExceeded(RateLimitError):
             raise ValueError("RateLimitExceeded requires at least one violation")
         self.primary_violation = max(self.violations, key=lambda status: status.retry_after_seconds)
         self.retry_after_seconds = self.primary_violation.retry_after_seconds
-        names = ", ".join(status.limit_name for status in self.violations)
         primary = self.primary_violation
+        # A call is charged to the parent too, whose limits may have the same names.
+        several = any(status.entity_id != primary.entity_id for status in self.violations)
+        names = ", ".join(f"{status.entity_id} {status.limit_name}" if several else status.limit_name for status in self.violations)
         super().__init__(
             f"Rate limit exceeded for {primary.entity_id}/{primary.resource}: [{names}]. {self._advice()}"
         )
@@ -81,6 +83,7 @@ class RateLimitExceeded(RateLimitError):
                     "exceeded": status.exceeded,
                     "retry_after_seconds": _finite(status.retry_after_seconds),
                 }
+                | ({} if status.resets_at is None else {"resets_at": status.resets_at})
                 for status in self.statuses
             ],
         }

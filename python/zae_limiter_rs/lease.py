@@ -2,56 +2,31 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from . import _core
 from ._calls import run
-from ._errors import status
-from .exceptions import InfrastructureError, RateLimiterUnavailable, ValidationError
-from .models import LimitStatus
-from .money import Estimate, Usage
+from ._lease import LOG, AcquireBase, LeaseBase, checked_amounts
+from .exceptions import InfrastructureError, RateLimiterUnavailable
+from .money import Usage
 
 if TYPE_CHECKING:
     from .limiter import RateLimiter
 
-_LOG = logging.getLogger(__name__)
 
-
-class Lease:
+class Lease(LeaseBase):
     """Tokens in use. Adjust them when the real cost is known; leaving the ``with`` block writes the adjustments."""
-
-    def __init__(self, core: _core.Lease) -> None:
-        self._core = core
-
-    @property
-    def consumed(self) -> dict[str, int]:
-        """The tokens that the entity itself has used, adjustments included."""
-        return self._core.consumed()
-
-    @property
-    def is_counted(self) -> bool:
-        """False if the table could not be reached and the policy let the call pass."""
-        return self._core.is_counted()
-
-    @property
-    def statuses(self) -> list[LimitStatus]:
-        """Every limit after the tokens were taken: the entity's own, then its parents'."""
-        return [status(entry) for entry in self._core.statuses()]
 
     async def consume(self, **amounts: int) -> None:
         """Takes more tokens of all these limits, or raises ``RateLimitExceeded`` and takes none."""
-        wanted = checked_amounts(amounts)
-        if any(wanted.values()):
-            await run(self._core.consume({name: amount for name, amount in wanted.items() if amount}))
+        wanted = {name: amount for name, amount in checked_amounts(amounts).items() if amount}
+        if wanted:
+            await run(self._core.consume(wanted))
 
     async def adjust(self, **amounts: int) -> None:
         """Corrects what was used: more, or less if negative. It may go into debt and is never refused."""
-        for name, amount in amounts.items():
-            if amount:
-                self._core.adjust(name, amount)
+        self._adjust(amounts)
 
     async def adjust_to_usage(self, usage: Usage) -> None:
         """Corrects tokens and money to what was used, by the prices that the resource had when the lease was taken. It may be called
@@ -67,76 +42,25 @@ class Lease:
 
     async def release(self, **amounts: int) -> None:
         """Gives tokens back."""
-        await self.adjust(**{name: -amount for name, amount in amounts.items()})
+        self._adjust({name: -amount for name, amount in amounts.items()})
 
 
-class Acquire:
+class Acquire(AcquireBase["RateLimiter"]):
     """A call that is about to be limited. Entering it takes the tokens; leaving it keeps them, or gives all of them back
     if the body raised."""
 
-    def __init__(
-        self,
-        limiter: RateLimiter,
-        entity_id: str,
-        resource: str,
-        consume: dict[str, int],
-        limits: str | None,
-        on_unavailable: str | None,
-        wait: float | None,
-        estimate: Estimate | None,
-    ) -> None:
-        self._limiter = limiter
-        self._entity_id = entity_id
-        self._resource = resource
-        self._consume = consume
-        self._limits = limits
-        self._on_unavailable = on_unavailable
-        self._wait = wait
-        self._estimate = None if estimate is None else estimate._dump()
-        self._lease: tuple[int, _core.Lease] | None = None
-
     async def __aenter__(self) -> Lease:
-        consume = checked_amounts(self._consume)
-        limiter = await self._limiter._open()
         try:
-            lease: _core.Lease = await run(
-                limiter.acquire(
-                    self._entity_id,
-                    self._resource,
-                    consume,
-                    self._limits,
-                    self._on_unavailable,
-                    self._wait,
-                    self._estimate,
-                )
-            )
+            lease: _core.Lease = await run(self._start(await self._limiter._open()))
         except RateLimiterUnavailable as error:
-            raise RateLimiterUnavailable(
-                str(error),
-                cause=error,
-                stack_name=self._limiter.stack_name,
-                entity_id=self._entity_id,
-                resource=self._resource,
-            ) from error
-        self._lease = (os.getpid(), lease)
-        return Lease(lease)
-
-    def _keep(self) -> None:
-        """Keeps the tokens, where nobody can wait for what is to be written."""
-        held, self._lease = self._lease, None
-        if held is not None and held[0] == os.getpid() and held[1].is_active():
-            held[1].commit()
+            raise self._unavailable(error) from error
+        return Lease(self._hold(lease))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        held, self._lease = self._lease, None
-        if held is None or held[0] != os.getpid():
-            # The tokens are those of the process that took them: a child that was forked inside leaves them alone.
-            return
-        lease = held[1]
-        if not lease.is_active():
-            # The body has committed it.
+        lease = self._release()
+        if lease is None:
             return
         if kind is None:
             await commit(lease.commit())
@@ -148,7 +72,7 @@ class Acquire:
                 await run(rollback)
         except Exception as failure:
             # The exception of the body is the one that matters.
-            _LOG.warning("tokens were not given back: %s", failure)
+            LOG.warning("tokens were not given back: %s", failure)
 
 
 async def commit(call: _core.Call) -> None:
@@ -156,12 +80,4 @@ async def commit(call: _core.Call) -> None:
     try:
         await run(call)
     except InfrastructureError as failure:
-        _LOG.warning("an adjustment was not written: %s", failure)
-
-
-def checked_amounts(amounts: dict[str, int]) -> dict[str, int]:
-    """The amounts, none of them below zero."""
-    for name, amount in amounts.items():
-        if amount < 0:
-            raise ValidationError(name, str(amount), "must not be negative; use adjust or release to give tokens back")
-    return amounts
+        LOG.warning("an adjustment was not written: %s", failure)

@@ -30,6 +30,7 @@ __all__ = [
     "LimitName",
     "LimitStatus",
     "LimiterInfo",
+    "LimiterStats",
     "OnUnavailable",
     "OnUnavailableAction",
     "ResourceCapacity",
@@ -207,7 +208,8 @@ class Entity:
 
 @dataclass
 class LimitStatus:
-    """One limit, compared with what a call requests. ``available`` below zero is debt."""
+    """One limit, compared with what a call requests. ``available`` below zero is debt; ``resets_at`` is when the period of a quota
+    ends."""
 
     entity_id: str
     resource: str
@@ -217,6 +219,7 @@ class LimitStatus:
     requested: int
     exceeded: bool
     retry_after_seconds: float
+    resets_at: str | None = field(default=None, repr=False)
 
     @property
     def deficit(self) -> int:
@@ -357,6 +360,36 @@ class LimitName:
     TPM = "tpm"
     TPH = "tph"
     TPD = "tpd"
+
+
+@dataclass(frozen=True)
+class LimiterStats:
+    """Counters of a limiter in this process."""
+
+    granted: int
+    refused: int
+    unavailable: int
+    """Calls for which the table could not be reached in time."""
+    unwritten: int
+    """Adjustments and refunds that could not be written and were given up."""
+    rolled_back: int
+    """Leases that were dropped and neither committed nor rolled back."""
+    refill_went_back: int
+    """How often the clock of another process was behind."""
+    refills_set_back: int
+    """How often the clock of another process was ahead, by more than five seconds."""
+    clock_offset_ms: int
+    """By how much the clock of this machine is corrected."""
+    buckets: int
+    """Buckets in memory."""
+    chunk_grants: int
+    """Calls that were served from a chunk of tokens."""
+    chunk_tokens: int
+    """Tokens of chunks that are not spent yet."""
+    chunk_tokens_peak: int
+    breaker: Literal["closed", "open"]
+    """Open while the table is unavailable."""
+    breaker_opened: int
 
 
 @dataclass

@@ -18,6 +18,7 @@
 //!     total_events: 25,
 //!     refusals: 3,
 //!     observed: 0,
+//!     thresholds: BTreeMap::new(),
 //!     ttl: None,
 //!     progress: None,
 //!     unknown: BTreeMap::new(),

@@ -128,6 +128,7 @@ mod tests {
             total_events: rpm,
             refusals: rpm / 100,
             observed: 0,
+            thresholds: BTreeMap::new(),
             ttl: None,
             progress: None,
             unknown: BTreeMap::new(),

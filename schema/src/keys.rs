@@ -1,6 +1,8 @@
 //! Where each record lives: keys of the table and of its three indexes.
 
-use crate::{ConfigLevel, EntityId, Resource, Ulid, Window};
+use sha2::{Digest, Sha256};
+
+use crate::{ConfigLevel, EntityId, LimitName, Resource, Timestamp, Ulid, Window};
 
 pub mod attribute;
 
@@ -25,6 +27,10 @@ pub mod prefix {
     pub const CONFIG: &str = "#CONFIG#";
     /// Usage snapshots of an entity.
     pub const USAGE: &str = "#USAGE#";
+    /// Changes of an entity's buckets by hand, by idempotency key.
+    pub const IDEMPOTENCY: &str = "#ONCE#";
+    /// Thresholds of quotas that an entity has reached.
+    pub const THRESHOLD: &str = "#THRESHOLD#";
     /// Audit events of one partition.
     pub const AUDIT_EVENT: &str = "#AUDIT#";
     /// Buckets of a resource, in GSI2.
@@ -86,6 +92,17 @@ pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
     )
 }
 
+/// The record of a change of an entity's buckets that was made under an idempotency key. Keys are of any length, so that a
+/// hash of it stands in its place.
+pub fn idempotency(entity: &EntityId, idempotency_key: &str) -> Key {
+    let hash = Sha256::digest(idempotency_key.as_bytes());
+    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    key(
+        entity_partition(entity),
+        format!("{}{digits}", prefix::IDEMPOTENCY),
+    )
+}
+
 /// The configuration at one level.
 pub fn config(level: &ConfigLevel) -> Key {
     match level {
@@ -106,6 +123,22 @@ pub fn usage(entity: &EntityId, resource: &Resource, window: Window) -> Key {
     key(
         entity_partition(entity),
         format!("{}{resource}#{}", prefix::USAGE, window.key()),
+    )
+}
+
+/// The record that a quota has reached a threshold: of this period, in percent of this amount in whole tokens.
+pub fn threshold(
+    entity: &EntityId,
+    resource: &Resource,
+    limit: &LimitName,
+    (period_end, percent, amount): (Timestamp, u8, i128),
+) -> Key {
+    key(
+        entity_partition(entity),
+        format!(
+            "{}{resource}#{limit}#{period_end}#{percent}#{amount}",
+            prefix::THRESHOLD
+        ),
     )
 }
 

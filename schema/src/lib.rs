@@ -47,15 +47,16 @@ mod window;
 pub use item::{AttributeValue, Item, Malformed};
 pub use level::{ConfigLevel, LevelKind};
 pub use limit::{
-    Boundary, Concurrency, DuplicateLimit, InvalidLimit, Limit, LimitKind, LimitSet, Quota, QuotaPeriod,
-    Rate, Weekday, Zone,
+    Boundary, Concurrency, Counted, DuplicateLimit, InvalidLimit, Limit, LimitField, LimitKind, LimitSet,
+    Quota, QuotaPeriod, Rate, Thresholds, Weekday, Zone,
 };
 pub use mode::{InvalidMode, Mode};
 pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName};
 pub use records::{
-    AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord, InvalidPolicy,
-    InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
-    Unknown, UsageSnapshot, Version, VersionRecord, usage_attribute,
+    AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord,
+    IdempotencyRecord, InvalidPolicy, InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress,
+    ResourceRegistry, SystemSettings, Unknown, UsageSnapshot, Version, VersionRecord, threshold_text,
+    usage_attribute,
 };
 pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use tokens::{Tokens, TooManyTokens, whole_tokens};

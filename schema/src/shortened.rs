@@ -1,4 +1,4 @@
-//! Text from outside, cut so that it can stand in a message.
+//! Text from outside, cut to a length that fits in a message.
 
 /// How many characters of a text a message shows, as they are shown: an escape such as `\u{1f}` counts each of its own.
 const KEPT: usize = 50;

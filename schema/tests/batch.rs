@@ -14,6 +14,7 @@ const fn demand(credit: i128, adjust: i128, debit: i128, recount: i128) -> Deman
         adjust,
         debit,
         recount,
+        top_up: 0,
     }
 }
 

@@ -105,7 +105,7 @@ fn credits_and_adjustments_of_a_batch_count_before_its_debits() {
             credit,
             adjust,
             debit,
-            recount: 0,
+            ..Demand::default()
         };
         batch.add(&name("rpm"), demand);
         evaluation.fits(&batch)

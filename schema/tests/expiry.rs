@@ -74,6 +74,7 @@ const ONE: Demand = Demand {
     credit: 0,
     adjust: 0,
     recount: 0,
+    top_up: 0,
 };
 
 #[test]

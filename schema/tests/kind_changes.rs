@@ -6,8 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, ClientTag, Decoded, Demand, Evaluation,
-    Held, Image, Incarnation, PermitField, QuotaField, Refused, RetryAfter, Slot, SlotBefore, SlotIndex,
-    TtlRule, WriteKind,
+    Held, Image, Incarnation, PermitField, QuotaField, Refused, RetryAfter, Scalar, Slot, SlotBefore,
+    SlotIndex, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitSet, QuotaPeriod, Timestamp};
 
@@ -650,7 +650,7 @@ fn a_lost_attribute_of_a_limit_is_named_or_counts_as_used() {
     bucket
         .take(&[("spend", 5), ("parallel", 5)], noon_plus(0))
         .unwrap();
-    let quota = QuotaField::ALL.map(|field| Attr::Quota(name("spend"), field));
+    let quota = QuotaField::REQUIRED.map(|field| Attr::Quota(name("spend"), field));
     let permits = PermitField::FIXED.map(|field| Attr::Permits(name("parallel"), field));
     for attr in quota.into_iter().chain(permits) {
         let mut item = bucket.item.clone();
@@ -683,4 +683,55 @@ fn a_limit_that_is_wholly_lost_starts_used_up() {
         assert!(bucket.config.matches(&image));
         assert_eq!(bucket.left(limit, later), 0);
     }
+}
+
+/// The thresholds of the quota on the item.
+fn alerts(bucket: &Bucket) -> Option<String> {
+    match bucket.item.get(&Attr::Quota(name("spend"), QuotaField::Alerts)) {
+        Some(Scalar::Text(text)) => Some(text.to_string()),
+        Some(other) => panic!("{other:?}"),
+        None => None,
+    }
+}
+
+#[test]
+fn thresholds_come_to_the_bucket_with_its_parameters_and_leave_with_them() {
+    let mut bucket = Bucket::new(&["spend:5 per day alert at 80% 100%"]);
+    bucket.take(&[("spend", 1)], noon_plus(0)).unwrap();
+    assert_eq!(alerts(&bucket).as_deref(), Some("80 100"));
+    assert!(bucket.config.matches(&bucket.image().unwrap()));
+
+    bucket.configure(&["spend:5 per day alert at 50%"]);
+    assert!(!bucket.config.matches(&bucket.image().unwrap()));
+    bucket.take(&[("spend", 1)], noon_plus(1)).unwrap();
+    assert_eq!(alerts(&bucket).as_deref(), Some("50"));
+    assert_eq!(bucket.left("spend", noon_plus(2)), 3);
+
+    bucket.configure(&["spend:5 per day"]);
+    bucket.take(&[("spend", 1)], noon_plus(3)).unwrap();
+    assert_eq!(alerts(&bucket), None);
+    assert!(bucket.config.matches(&bucket.image().unwrap()));
+
+    bucket.configure(&["rpm:10", "spend:5 per day alert at 50%"]);
+    bucket.take(&[("spend", 1)], noon_plus(4)).unwrap();
+    bucket.configure(&["rpm:10"]);
+    bucket.take(&[("rpm", 1)], at("2026-05-16T00:00:00Z")).unwrap();
+    assert_eq!(bucket.attributes("q_"), [] as [String; 0]);
+}
+
+#[test]
+fn damaged_thresholds_refuse_nobody_and_are_written_again() {
+    let mut bucket = Bucket::new(&["spend:5 per day alert at 80%"]);
+    bucket.take(&[("spend", 1)], noon_plus(0)).unwrap();
+    let attr = Attr::Quota(name("spend"), QuotaField::Alerts);
+    for damage in [Scalar::Text("eighty".into()), Scalar::Number(80)] {
+        bucket.item.insert(attr.clone(), damage);
+        assert!(!bucket.config.matches(&bucket.image().unwrap()));
+        bucket.take(&[("spend", 1)], noon_plus(1)).unwrap();
+        assert_eq!(alerts(&bucket).as_deref(), Some("80"));
+    }
+    bucket.item.remove(&attr);
+    bucket.take(&[("spend", 1)], noon_plus(2)).unwrap();
+    assert_eq!(alerts(&bucket).as_deref(), Some("80"));
+    assert_eq!(bucket.left("spend", noon_plus(3)), 1);
 }

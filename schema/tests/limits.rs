@@ -77,6 +77,10 @@ fn text() -> impl Strategy<Value = String> {
         "Europe/Atlantis",
         " ",
         "Per",
+        "alert",
+        "80%",
+        "0%",
+        "101%",
         "x:",
     ]);
     let sentence = proptest::collection::vec(words, 1..10).prop_map(|words| format!("x:{}", words.join(" ")));
@@ -684,5 +688,65 @@ fn the_fields_of_json_tell_the_kind() {
     ] {
         let found = read(json).unwrap_err().to_string();
         assert!(found.contains(error), "{json}: {found}");
+    }
+}
+
+#[test]
+fn thresholds_of_a_quota_are_sorted_percentages() {
+    let quota = parse("spend:500 per month  alert at 100%  80% 80%");
+    assert_eq!(quota.to_string(), "spend:500 per month alert at 80% 100%");
+    let in_berlin = parse("spend:500 per week from sunday at 06:00 in Europe/Berlin alert at 95%");
+    assert_eq!(
+        in_berlin.to_string(),
+        "spend:500 per week from sunday at 06:00 in Europe/Berlin alert at 95%"
+    );
+    let json = r#"{"name":"spend","quota":500,"per":"month","alert_at":[80,100]}"#;
+    assert_eq!(serde_json::to_string(&quota).unwrap(), json);
+    assert_eq!(serde_json::from_str::<Limit>(json).unwrap(), quota);
+    let without = r#"{"name":"spend","quota":500,"per":"month"}"#;
+    assert_eq!(
+        serde_json::to_string(&parse("spend:500 per month")).unwrap(),
+        without
+    );
+}
+
+#[test]
+fn invalid_thresholds_are_refused_with_the_rule() {
+    for (text, rule) in [
+        (
+            "alert at 0%",
+            "alert threshold 0 of limit spend is invalid: it must be 1 to 100 percent",
+        ),
+        (
+            "alert at 101%",
+            "alert threshold 101 of limit spend is invalid: it must be 1 to 100 percent",
+        ),
+        (
+            "alert at 1% 2% 3% 4% 5% 6% 7% 8% 9% 10% 11%",
+            "alert threshold 11 of limit spend is invalid: a quota has at most 10 thresholds",
+        ),
+        ("alert at 80", "\"80\" is not a percentage such as 80%"),
+        ("alert at 80.5%", "\"80.5%\" is not a percentage such as 80%"),
+        ("alert at", "\"alert\" must be followed by \"at\" and percentages"),
+        (
+            "alert 80%",
+            "\"alert\" must be followed by \"at\" and percentages",
+        ),
+        ("in UTC alert at 80% in UTC", "\"in\" is not a percentage"),
+    ] {
+        let refusal = refusal(&format!("spend:500 per month {text}"));
+        assert!(refusal.contains(rule), "{text}: {refusal}");
+    }
+    let rate = Limit::per_minute("rpm", 5).unwrap().alert_at([80]).unwrap_err();
+    assert_eq!(
+        rate.to_string(),
+        "alert threshold 80 of limit rpm is invalid: only a quota has thresholds"
+    );
+    for json in [
+        r#"{"name":"spend","quota":500,"per":"month","alert_at":[0]}"#,
+        r#"{"name":"parallel","concurrency":5,"expires_after_seconds":60,"alert_at":[80]}"#,
+        r#"{"name":"rpm","capacity":5,"burst":5,"refill_amount":5,"refill_period_seconds":60,"alert_at":[80]}"#,
+    ] {
+        assert!(serde_json::from_str::<Limit>(json).is_err(), "{json}");
     }
 }

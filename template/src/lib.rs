@@ -35,9 +35,10 @@ mod resources;
 
 pub use error::Error;
 pub use options::{
-    Accepts, AccountId, AcquirePolicy, Architecture, BucketName, Field, FieldKind, IamPath, IndexProjection,
-    InvalidOptions, KeyArn, Mistake, NameFormat, ObjectKey, ObjectLockMode, PermissionBoundary, RoleArn,
-    SecurityGroupId, StackOptions, StackOptionsBuilder, StreamStart, SubnetId, TableClass, TopicArn, Words,
+    Accepts, AccountId, AcquirePolicy, Architecture, BucketName, EventBusName, Field, FieldKind, IamPath,
+    IndexProjection, InvalidOptions, KeyArn, Mistake, NameFormat, ObjectKey, ObjectLockMode,
+    PermissionBoundary, RoleArn, SecurityGroupId, StackOptions, StackOptionsBuilder, StreamStart, SubnetId,
+    TableClass, TopicArn, Words,
 };
 pub use render::Template;
 pub use resources::ids::{PolicyKind, RoleKind};

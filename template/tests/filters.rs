@@ -99,6 +99,7 @@ fn everything_else_goes_to_nobody() {
         total_events: 1,
         refusals: 0,
         observed: 0,
+        thresholds: BTreeMap::new(),
         ttl: None,
         progress: None,
         unknown: BTreeMap::new(),

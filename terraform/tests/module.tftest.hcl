@@ -90,6 +90,7 @@ run "everything_on" {
     kms_key_arn                    = "arn:aws:kms:eu-central-1:123456789012:key/11111111-2222-3333-4444-555555555555"
     alarm_sns_topic                = "arn:aws:sns:eu-central-1:123456789012:ops"
     enable_contributor_insights    = true
+    event_bus                      = "default"
     enable_dashboard               = true
     enable_tracing                 = true
     create_iam_roles               = true

@@ -12,5 +12,5 @@ export {
   RefusedError,
   UnavailableError,
 } from "./errors.js";
-export { type Admission, type Estimate, type Lease, type OnUnsettled, type Settlement, type Tokens, type Usage } from "./lease.js";
+export { type Admission, type Also, type Estimate, type Lease, type OnUnsettled, type Settlement, type Tokens, type Usage } from "./lease.js";
 export { type AcquireOptions, type LimiterOptions, RateLimiter } from "./limiter.js";

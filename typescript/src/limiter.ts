@@ -1,6 +1,6 @@
 import type { components, paths } from "./api.js";
 import { UnavailableError } from "./errors.js";
-import { type Estimate, Lease, type OnUnsettled, type Tokens } from "./lease.js";
+import { type Also, type Estimate, Lease, type OnUnsettled, type Tokens } from "./lease.js";
 import type { Call, Content, MethodOf } from "./operations.js";
 import { Transport, type TransportOptions } from "./transport.js";
 
@@ -17,6 +17,10 @@ export interface LimiterOptions extends TransportOptions {
 export interface AcquireOptions {
   /** What the call is expected to use, taken besides `consume` in tokens and money, by the prices of the resource. */
   estimate?: Estimate | undefined;
+  /** What the call takes of other resources of the same entity: everything is taken, or nothing. */
+  also?: Also[] | undefined;
+  /** Whether the parent of the entity is charged too, on this resource. The entity says so for all resources unless set. */
+  cascade?: boolean | undefined;
   /** Wait up to this long for tokens instead of being refused at once. */
   waitMs?: number | undefined;
   /** How long the server holds the lease without a renewal: a minute unless set. With 0 there is no lease. */
@@ -120,12 +124,14 @@ export class RateLimiter {
   }
 
   async #acquire(entity: string, resource: string, consume: Tokens, options: AcquireOptions): Promise<Lease> {
-    const { waitMs, leaseMs, renewForMs = RENEW_FOR_MS, onUnavailable = this.#onUnavailable } = options;
+    const { waitMs, leaseMs, renewForMs = RENEW_FOR_MS, onUnavailable = this.#onUnavailable, estimate, cascade, also } = options;
     const grant = {
       transport: this.#transport,
       entity,
       resource,
       consume: { ...consume },
+      cascade,
+      also: also ?? [],
       renewForMs,
       onUnsettled: this.#onUnsettled,
     };
@@ -133,7 +139,7 @@ export class RateLimiter {
       const response = await this.#transport.send({
         method: "POST",
         path: "/v1/acquire",
-        body: { entity, resource, consume, estimate: options.estimate, wait_ms: waitMs, lease_ms: leaseMs },
+        body: { entity, resource, consume, estimate, cascade, also, wait_ms: waitMs, lease_ms: leaseMs },
         idempotencyKey: options.idempotencyKey ?? crypto.randomUUID(),
         repeatable: true,
         waitMs,

@@ -54,6 +54,42 @@ test("an estimate is taken by the prices of the resource, and corrected to the u
   await assert.rejects(unpriced, NotFoundError);
 });
 
+test("a call charges several resources, all or none", async () => {
+  const budget = [{ name: "usd", capacity: 100, refill_amount: 1, refill_period_seconds: 86400 }];
+  await limiter.request("PUT", "/v1/limits", { query: { resource: "budget" }, body: { limits: budget } });
+  const acquire = (usd, options = {}) =>
+    limiter.acquire("several", "gpt-4", { rpm: 1, tpm: 500 }, { also: [{ resource: "budget", consume: { usd } }], ...options });
+  const lease = await acquire(12);
+  lease.adjust({ tpm: 120 });
+  lease.adjust({ usd: 1 });
+  lease.adjust({ usd: 2 }, "budget");
+  const also = [{ resource: "budget", consumed: { usd: 15 } }];
+  assert.deepEqual(await lease.commit(), { consumed: { rpm: 1, tpm: 620 }, also, written: true });
+  await assert.rejects(acquire(86), RefusedError);
+  assert.deepEqual(await (await acquire(85)).rollback(), {
+    consumed: { rpm: 0, tpm: 0 },
+    also: [{ resource: "budget", consumed: { usd: 0 } }],
+    written: true,
+  });
+  // Without a lease on the server.
+  const kept = await acquire(10, { leaseMs: 0 });
+  kept.adjust({ usd: -4 });
+  assert.deepEqual((await kept.commit()).also, [{ resource: "budget", consumed: { usd: 6 } }]);
+  assert.deepEqual((await (await acquire(10, { leaseMs: 0 })).rollback()).also, [{ resource: "budget", consumed: { usd: 0 } }]);
+  assert.deepEqual(await left("several"), { rpm: 3, tpm: 8_880 });
+  assert.deepEqual(await left("several", "budget"), { usd: 79 });
+});
+
+test("a limit that several resources have needs its resource", async () => {
+  const also = [{ resource: "gpt-5", consume: { rpm: 2 } }];
+  const lease = await limiter.acquire("ambiguous", "gpt-4", { rpm: 1 }, { also });
+  lease.adjust({ rpm: 1 });
+  const { error, written } = await lease.commit();
+  assert.match(error.message, /gpt-4, gpt-5/);
+  assert.equal(written, false);
+  assert.equal(unsettled.pop(), error);
+});
+
 test("a lease that is disposed gives everything back unless it is committed", async () => {
   const dropped = await limiter.acquire("disposed", "gpt-4", { rpm: 1 });
   await dropped[Symbol.asyncDispose]();

@@ -8,12 +8,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::Args;
-use zae_limiter::{Acquire, EntityId, Lease, Limit, LimitName, OnUnavailable, RateLimiter, Resource};
+use zae_limiter::{Acquire, EntityId, Lease, Limit, OnUnavailable, RateLimiter, Resource};
 
 use crate::command_output::CommandOutput;
 use crate::context::Context;
 use crate::error::Result;
-use crate::parse;
+use crate::parse::{self, OnResource};
 
 #[derive(Debug, Args)]
 #[command(
@@ -23,6 +23,7 @@ With --count, exits with 0 unless there were errors.
 Examples:
   zae-limiter acquire user-1 gpt-4 -c rpm:1 -c tpm:500
   zae-limiter acquire user-1 gpt-4 -c tpm:500 --adjust tpm:120   # used 620 in total
+  zae-limiter acquire user-1 gpt-4 -c rpm:1 -c budget/usd:12     # of both resources, or none
   zae-limiter acquire user-1 gpt-4 -c rpm:1 --wait 5s --output json
   zae-limiter acquire user-1 gpt-4 -c rpm:1 --count 1000 --concurrency 8"
 )]
@@ -33,12 +34,15 @@ pub(crate) struct Arguments {
     /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
-    /// Tokens to take from a limit (repeatable)
-    #[arg(short, long = "consume", value_name = "LIMIT:TOKENS", value_parser = parse::amount, required = true)]
-    consume: Vec<(LimitName, u64)>,
+    /// Tokens to take from a limit of RESOURCE or of another resource, such as budget/usd:12 (repeatable)
+    #[arg(short, long = "consume", value_name = "LIMIT:TOKENS", value_parser = parse::on_resource::<u64>, required = true)]
+    consume: Vec<OnResource<u64>>,
     /// Tokens used beyond --consume, or fewer if negative, as known after the call (repeatable)
-    #[arg(long, value_name = "LIMIT:TOKENS", value_parser = parse::adjustment)]
-    adjust: Vec<(LimitName, i64)>,
+    #[arg(long, value_name = "LIMIT:TOKENS", value_parser = parse::on_resource::<i64>)]
+    adjust: Vec<OnResource<i64>>,
+    /// Charge this resource to the entity alone, without its parents (repeatable)
+    #[arg(long, value_name = "RESOURCE")]
+    no_cascade: Vec<Resource>,
     /// Wait for tokens for at most this long, such as 5s
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     wait: Option<Duration>,
@@ -59,11 +63,22 @@ pub(crate) struct Arguments {
 impl Arguments {
     fn acquire(&self, limiter: &RateLimiter) -> Acquire {
         let mut acquire = limiter.acquire(self.entity.as_str(), self.resource.as_str());
-        for (limit, tokens) in &self.consume {
-            acquire = acquire.consume(limit.as_str(), *tokens);
-        }
-        if !self.limits.is_empty() {
-            acquire = acquire.limits(self.limits.iter().cloned());
+        for (index, resource) in self.resources().into_iter().enumerate() {
+            if index > 0 {
+                acquire = acquire.and(resource);
+            } else if !self.limits.is_empty() {
+                acquire = acquire.limits(self.limits.iter().cloned());
+            }
+            for amount in self
+                .consume
+                .iter()
+                .filter(|amount| self.resource_of(amount) == resource)
+            {
+                acquire = acquire.consume(&amount.limit, amount.tokens);
+            }
+            if self.no_cascade.contains(resource) {
+                acquire = acquire.cascade(false);
+            }
         }
         if let Some(policy) = self.on_unavailable {
             acquire = acquire.on_unavailable(policy);
@@ -74,9 +89,32 @@ impl Arguments {
         acquire
     }
 
+    /// The resources of the call, in the order in which they are named.
+    fn resources(&self) -> Vec<&Resource> {
+        let mut resources = vec![&self.resource];
+        for resource in self.consume.iter().map(|amount| self.resource_of(amount)) {
+            if !resources.contains(&resource) {
+                resources.push(resource);
+            }
+        }
+        resources
+    }
+
+    fn resource_of<'a, T>(&'a self, amount: &'a OnResource<T>) -> &'a Resource {
+        amount.resource.as_ref().unwrap_or(&self.resource)
+    }
+
     fn adjust(&self, lease: &mut Lease) {
-        for (limit, tokens) in &self.adjust {
-            lease.adjust(limit, *tokens);
+        for OnResource {
+            resource,
+            limit,
+            tokens,
+        } in &self.adjust
+        {
+            match resource {
+                Some(resource) => _ = lease.on(resource).adjust(limit, *tokens),
+                None => _ = lease.adjust(limit, *tokens),
+            }
         }
     }
 }

@@ -97,25 +97,44 @@ impl Text for Available {
 /// The status of limits, one row per limit.
 pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
     let requested = statuses.iter().any(|status| status.requested > 0);
-    let mut columns = vec![
-        ("Entity", Align::Left),
+    let first = statuses.first().map(|status| &status.resource);
+    let several = statuses.iter().any(|status| Some(&status.resource) != first);
+    let resets = statuses.iter().any(|status| status.reset.is_some());
+    let mut columns = vec![("Entity", Align::Left)];
+    if several {
+        columns.push(("Resource", Align::Left));
+    }
+    columns.extend([
         ("Limit", Align::Left),
         ("Available", Align::Right),
         ("Capacity", Align::Right),
         ("Burst", Align::Right),
-    ];
+    ]);
+    if resets {
+        columns.push(("Resets", Align::Left));
+    }
     if requested {
         columns.extend([("Requested", Align::Right), ("", Align::Left)]);
     }
     let mut table = TextTable::new(columns);
     for status in statuses {
-        let mut row = vec![
-            status.entity.to_string(),
+        let mut row = vec![status.entity.to_string()];
+        if several {
+            row.push(status.resource.to_string());
+        }
+        row.extend([
             status.limit.name().to_string(),
             grouped(status.available),
             grouped(status.limit.capacity().get()),
             grouped(status.limit.burst().get()),
-        ];
+        ]);
+        if resets {
+            row.push(
+                status
+                    .reset
+                    .map_or_else(String::new, |reset| reset.at.to_string()),
+            );
+        }
         if requested {
             row.push(grouped(status.requested));
             let mark = match (status.refused, status.observed) {

@@ -116,7 +116,13 @@ pub(crate) fn limit_table(limits: &[Limit]) -> TextTable {
                 let refill = format!("{refill} {}", per(rate.refill_period_seconds()));
                 (grouped(rate.burst().get()), refill)
             }
-            LimitKind::Quota(quota) => (String::new(), format!("all per {}", quota.period())),
+            LimitKind::Quota(quota) if quota.alerts().is_empty() => {
+                (String::new(), format!("all per {}", quota.period()))
+            }
+            LimitKind::Quota(quota) => {
+                let refill = format!("all per {}, alert at {}", quota.period(), quota.alerts());
+                (String::new(), refill)
+            }
             kind @ LimitKind::Concurrency(_) => (String::new(), kind.to_string()),
         };
         let capacity = grouped(limit.capacity().get());

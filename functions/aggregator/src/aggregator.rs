@@ -8,12 +8,13 @@ use zae_limiter_function::{
 use zae_limiter_function::{Environment, InvalidSetting, Queue, sdk_config};
 use zae_limiter_schema::WindowKind;
 
+use crate::alerts::{Announcement, Announcer, announcements};
 use crate::counting::{Counted, Counter};
 use crate::resource_names::ResourceNames;
 use crate::rules::Rules;
+use crate::{Alerts, Entry, Group, NoAlerts, Reading, Table, UsageDelta, groups};
 #[cfg(feature = "lambda")]
-use crate::{DynamoDb, Settings};
-use crate::{Entry, Group, Reading, Table, UsageDelta, groups};
+use crate::{DynamoDb, EventBridge, Settings};
 
 /// The function's metrics.
 pub mod metric {
@@ -29,15 +30,18 @@ pub mod metric {
     pub const RESERVED_LIMITS: &str = "ReservedLimits";
     /// Records numbered below what their snapshot has counted, though newer.
     pub const SEQUENCE_REGRESSIONS: &str = "SequenceRegression";
+    /// Events about thresholds of quotas that were sent. Only reported where there are any.
+    pub const THRESHOLDS: &str = "Thresholds";
     /// Gaps that a snapshot had to forget: dead letters in them can no longer be counted.
     pub const FORGOTTEN_GAPS: &str = "ForgottenGaps";
 }
 
-/// The aggregator, over any table and any destination of dead letters.
+/// The aggregator, over any table, any destination of dead letters, and any of events about thresholds.
 #[derive(Debug)]
-pub struct Aggregator<T, D> {
+pub struct Aggregator<T, D, A = NoAlerts> {
     table: T,
     dead_letters: D,
+    alerts: Option<A>,
     windows: Vec<WindowKind>,
     retention_days: u32,
     resources: ResourceNames,
@@ -45,24 +49,28 @@ pub struct Aggregator<T, D> {
 }
 
 #[cfg(feature = "lambda")]
-impl Aggregator<DynamoDb, Queue> {
+impl Aggregator<DynamoDb, Queue, EventBridge> {
     /// The aggregator that the environment describes. Creates the clients, once.
     pub fn start(environment: &Environment) -> Result<Self, InvalidSetting> {
         let settings = Settings::read(environment)?;
         let config = sdk_config(environment);
         let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&config), settings.table);
         let queue = Queue::new(aws_sdk_sqs::Client::new(&config), settings.dead_letters);
-        Ok(Self::new(table, queue, settings.windows, settings.retention_days))
+        let alerts = settings.event_bus.map(|bus| EventBridge::new(&config, bus));
+        let aggregator = Aggregator::new(table, queue, settings.windows, settings.retention_days);
+        Ok(aggregator.with_alerts(alerts))
     }
 }
 
 impl<T, D> Aggregator<T, D> {
-    /// An aggregator that counts these windows and keeps each snapshot for `retention_days` after its window.
+    /// An aggregator that counts these windows and keeps each snapshot for `retention_days` after its window. It sends no
+    /// events about thresholds.
     pub fn new(table: T, dead_letters: D, windows: Vec<WindowKind>, retention_days: u32) -> Self {
         let rules = Rules::default();
         Self {
             table,
             dead_letters,
+            alerts: None,
             windows,
             retention_days,
             resources: ResourceNames::default(),
@@ -70,6 +78,21 @@ impl<T, D> Aggregator<T, D> {
         }
     }
 
+    /// The same with a destination of events about thresholds, if there is one.
+    pub fn with_alerts<A>(self, alerts: Option<A>) -> Aggregator<T, D, A> {
+        Aggregator {
+            table: self.table,
+            dead_letters: self.dead_letters,
+            alerts,
+            windows: self.windows,
+            retention_days: self.retention_days,
+            resources: self.resources,
+            rules: self.rules,
+        }
+    }
+}
+
+impl<T, D, A> Aggregator<T, D, A> {
     /// The table it writes to.
     pub fn table(&self) -> &T {
         &self.table
@@ -116,7 +139,7 @@ type Indexed<T> = Vec<(usize, T)>;
 /// A group and what became of it.
 type Tried<'g, 'c> = (&'g Group<'c>, Result<Counted<'c>, CallError>);
 
-impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
+impl<T: Table, D: DeadLetters, A: Alerts> Function for Aggregator<T, D, A> {
     const METRICS: &'static [&'static str] = &[
         metric::RECORDS,
         metric::DELTAS,
@@ -139,11 +162,14 @@ impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
         let (deltas, mut letters) = self.read(batch, report);
         let counting = deltas.iter().filter(|(_, delta)| delta.counts()).count();
         report.count(metric::DELTAS, counting as u64);
+        let announcements = announcements(&deltas);
         let entries = deltas.iter().map(|(index, delta)| Entry { delta, index: *index });
         let groups = groups(&self.windows, entries);
 
         let mut failures = Failures::default();
         self.count_all(&groups, invocation, &mut failures, &mut letters, report)
+            .await;
+        self.announce(announcements, invocation, &mut failures, &mut letters, report)
             .await;
         pass_over(
             batch,
@@ -160,7 +186,47 @@ impl<T: Table, D: DeadLetters> Function for Aggregator<T, D> {
     }
 }
 
-impl<T: Table, D: DeadLetters> Aggregator<T, D> {
+impl<T: Table, D: DeadLetters, A: Alerts> Aggregator<T, D, A> {
+    /// Sends the events about thresholds. An event that cannot be sent never stops the counting of usage: where an operator
+    /// has to repair something, its record becomes a dead letter.
+    async fn announce(
+        &self,
+        announcements: Vec<Announcement<'_>>,
+        invocation: &Invocation,
+        failures: &mut Failures,
+        letters: &mut Indexed<String>,
+        report: &mut Report,
+    ) {
+        let Some(alerts) = self.alerts.as_ref().filter(|_| !announcements.is_empty()) else {
+            return;
+        };
+        let announcer = Announcer {
+            table: &self.table,
+            alerts,
+            retention_days: self.retention_days,
+            invocation,
+        };
+        let announced = announcer.announce(announcements).await;
+        if announced.sent > 0 {
+            report.count(metric::THRESHOLDS, announced.sent);
+        }
+        for (Announcement { index, event, .. }, error) in announced.failed {
+            let what = format!(
+                "threshold {}% of {} of {} on {}",
+                event.threshold, event.limit, event.entity, event.resource
+            );
+            match Remedy::of(&error) {
+                Remedy::Redelivery => {
+                    failures.add(index);
+                    report.note(Level::Warn, format!("{what} is not sent yet: {error}"));
+                }
+                Remedy::DeadLetter | Remedy::Repair => {
+                    letters.push((index, format!("{what} cannot be sent: {error}")));
+                }
+            }
+        }
+    }
+
     async fn count_all(
         &self,
         groups: &[Group<'_>],

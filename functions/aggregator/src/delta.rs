@@ -8,8 +8,9 @@ use zae_limiter_schema::bucket::Attr;
 use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp};
 
+use crate::crossing::crossings;
 use crate::rules::Rules;
-use crate::{Digest, Link, Position};
+use crate::{Crossing, Digest, Link, Position};
 
 /// What one change of a bucket consumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct UsageDelta {
     pub refusals: i128,
     /// The number of acquires that passed though the limits did not allow them. Written like refusals.
     pub observed: i128,
+    /// The thresholds of quotas that it reached.
+    pub crossings: Vec<Crossing>,
 }
 
 /// A stream record, as far as it matters for usage.
@@ -54,7 +57,11 @@ pub struct Malformed(pub String);
 impl UsageDelta {
     /// True if there is something to add up, even if it sums to zero.
     pub fn counts(&self) -> bool {
-        self.events != 0 || self.refusals != 0 || self.observed != 0 || !self.consumed.is_empty()
+        self.events != 0
+            || self.refusals != 0
+            || self.observed != 0
+            || !self.consumed.is_empty()
+            || !self.crossings.is_empty()
     }
 }
 
@@ -100,20 +107,20 @@ impl Reading {
 
         let (consumed, reserved) = consumed(&old, &new)?;
         let events = events(&old, &new, &consumed)?;
-        let changed = link.before != link.after;
         let delta = UsageDelta {
             entity,
             resource,
             position,
-            link,
             at,
             consumed,
             events,
             refusals: growth(attribute::REFUSALS, &old, &new),
             observed: growth(attribute::OBSERVED, &old, &new),
+            crossings: crossings(stream, &old, &new, at),
+            link,
         };
         Ok(Self {
-            delta: Some(delta).filter(|delta| changed || delta.counts()),
+            delta: Some(delta).filter(|delta| delta.counts() || delta.link.before != delta.link.after),
             at: Some(at),
             reserved,
         })
@@ -206,7 +213,15 @@ fn growth(counter: &str, old: &Attributes<'_>, new: &Attributes<'_>) -> i128 {
 /// No bucket holds a larger number, and no sum of a batch overflows below it.
 const LARGEST: i128 = 1_000_000_000_000_000_000_000_000_000_000;
 
-fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
+/// The text of an attribute, if it is one.
+pub(crate) fn text_of(value: &AttributeValue) -> Option<&str> {
+    match value {
+        AttributeValue::S(text) => Some(text),
+        _ => None,
+    }
+}
+
+pub(crate) fn number(name: &str, value: &AttributeValue) -> Result<i128, Malformed> {
     match value {
         AttributeValue::N(digits) => digits
             .parse()

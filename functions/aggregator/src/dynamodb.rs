@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::types::ReturnValue;
 use zae_limiter_dynamo::{Update, Updated, update_once};
 use zae_limiter_function::CallError;
 
-use crate::{Progress, SnapshotUpdate, Table, UpdateOutcome};
+use crate::{Progress, SnapshotUpdate, Table, ThresholdMark, UpdateOutcome};
 
 /// A table on DynamoDB.
 #[derive(Debug, Clone)]
@@ -34,5 +34,10 @@ impl Table for DynamoDb {
                 UpdateOutcome::Refused(Progress::from_attributes(text))
             }
         })
+    }
+
+    async fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError> {
+        let sent = update_once(&self.client, &self.table, Update::from(mark), ReturnValue::None).await?;
+        Ok(matches!(sent, Updated::Done(_)))
     }
 }

@@ -4,7 +4,7 @@ use zae_limiter_dynamo::{Placeholders, Update};
 use zae_limiter_schema::AttributeValue;
 use zae_limiter_schema::usage_attribute as usage;
 
-use crate::{Condition, SnapshotUpdate};
+use crate::{Condition, SnapshotUpdate, ThresholdMark};
 
 impl From<&SnapshotUpdate> for Update {
     fn from(update: &SnapshotUpdate) -> Self {
@@ -18,7 +18,24 @@ impl From<&SnapshotUpdate> for Update {
         for (name, amount) in &update.add {
             built = built.add(name, AttributeValue::N(amount.to_string()));
         }
+        for (name, members) in &update.add_members {
+            built = built.add(name, AttributeValue::Ss(members.clone()));
+        }
         built.when(|places| condition(&update.condition, places))
+    }
+}
+
+impl From<&ThresholdMark> for Update {
+    fn from(mark: &ThresholdMark) -> Self {
+        let mut built = Self::of(mark.key.clone());
+        for (name, value) in &mark.set {
+            built = built.set(name, value.clone());
+        }
+        built.when(|places| {
+            let own = places.value(AttributeValue::S(mark.position.to_string()));
+            let by = places.name(usage::SEQUENCE);
+            format!("attribute_not_exists({by}) OR {by} = {own}")
+        })
     }
 }
 
@@ -72,6 +89,7 @@ mod tests {
             set: vec![("_sq".to_owned(), text("x/2"))],
             set_if_absent: vec![("_gp".to_owned(), text(""))],
             add: vec![("in-put.tokens".to_owned(), -3), ("total_events".to_owned(), 2)],
+            add_members: vec![],
             forgotten_gaps: 0,
         };
         let parts = Update::from(&update).into_parts();

@@ -1,8 +1,8 @@
 //! The deltas of a batch that go into one snapshot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use zae_limiter_schema::{EntityId, LimitName, Resource, Window, WindowKind};
+use zae_limiter_schema::{EntityId, LimitName, Resource, Window, WindowKind, threshold_text};
 
 use crate::{Position, Progress, UsageDelta};
 
@@ -104,6 +104,14 @@ impl<'a> Group<'a> {
     /// The number of acquires that passed though the limits did not allow them.
     pub fn observed(&self) -> i128 {
         self.entries.iter().map(|entry| entry.delta.observed).sum()
+    }
+
+    /// The thresholds of quotas that were reached, as a snapshot stores them.
+    pub fn thresholds(&self) -> BTreeSet<String> {
+        let crossings = self.entries.iter().flat_map(|entry| &entry.delta.crossings);
+        crossings
+            .map(|crossing| threshold_text(&crossing.limit, crossing.percent))
+            .collect()
     }
 
     /// What is left of the group for a snapshot that has counted this much.

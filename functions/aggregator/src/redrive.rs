@@ -10,7 +10,7 @@ use zae_limiter_function::{
     Invocation, Level, Report,
 };
 
-use crate::{Aggregator, Settings, Table, metric};
+use crate::{Aggregator, Alerts, Settings, Table, metric};
 
 /// What a redrive did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,11 +37,14 @@ struct Letter<'a> {
 
 /// Delivers the records of dead letters to the aggregator again, and deletes the letters that are done with.
 ///
+/// Events about thresholds that could not be sent are sent to `alerts`.
+///
 /// A snapshot knows which records it has not counted, so the result is exact at any time: while the function runs, after
 /// it has counted later records, and if the redrive itself is repeated.
-pub async fn redrive<T: Table, Q: DeadLetterSource>(
+pub async fn redrive<T: Table, Q: DeadLetterSource, A: Alerts>(
     table: T,
     queue: &Q,
+    alerts: Option<A>,
     settings: &Settings,
     invocation: &Invocation,
 ) -> Result<Redriven, CallError> {
@@ -68,7 +71,8 @@ pub async fn redrive<T: Table, Q: DeadLetterSource>(
         Returned::default(),
         settings.windows.clone(),
         settings.retention_days,
-    );
+    )
+    .with_alerts(alerts);
     for part in records.chunks(BATCH) {
         let event: Vec<_> = part.iter().map(|(_, record)| record.get()).collect();
         let batch: Batch = serde_json::from_str(&format!(r#"{{"Records":[{}]}}"#, event.join(",")))
@@ -160,8 +164,8 @@ impl Outcome {
     }
 }
 
-async fn deliver<T: Table>(
-    aggregator: &Aggregator<T, Returned>,
+async fn deliver<T: Table, A: Alerts>(
+    aggregator: &Aggregator<T, Returned, A>,
     batch: &Batch,
     invocation: &Invocation,
 ) -> Outcome {
@@ -185,7 +189,7 @@ async fn deliver<T: Table>(
     let failure = report
         .notes()
         .iter()
-        .find(|note| note.message.contains("counted"));
+        .find(|note| ["counted", "sent"].iter().any(|word| note.message.contains(word)));
     Outcome {
         snapshots: report.counted(metric::SNAPSHOTS),
         failed_from,

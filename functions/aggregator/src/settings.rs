@@ -14,6 +14,8 @@ pub struct Settings {
     pub windows: Vec<WindowKind>,
     /// How long a snapshot is kept after its window: `SNAPSHOT_TTL_DAYS`.
     pub retention_days: u32,
+    /// The bus for events about thresholds of quotas: `EVENT_BUS`, a name or an ARN. Without it none are sent.
+    pub event_bus: Option<String>,
 }
 
 impl Settings {
@@ -39,6 +41,7 @@ impl Settings {
             dead_letters: environment.required("DLQ_URL")?,
             windows: environment.parsed("SNAPSHOT_WINDOWS", windows)?,
             retention_days: environment.parsed("SNAPSHOT_TTL_DAYS", retention)?,
+            event_bus: environment.optional("EVENT_BUS"),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use zae_limiter_function::CallError;
 
-use crate::{Progress, SnapshotUpdate};
+use crate::{Progress, SnapshotUpdate, ThresholdMark};
 
 /// What became of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,14 +13,21 @@ pub enum UpdateOutcome {
     Refused(Option<Progress>),
 }
 
-/// The table as the aggregator sees it: it updates snapshots and does nothing else.
+/// The table as the aggregator sees it: it updates snapshots, marks thresholds and does nothing else.
 pub trait Table {
     /// Performs the update if its condition holds.
     fn update(&self, update: &SnapshotUpdate) -> impl Future<Output = Result<UpdateOutcome, CallError>>;
+
+    /// Marks a threshold as reached by a record. False if another record has reached it before.
+    fn mark(&self, mark: &ThresholdMark) -> impl Future<Output = Result<bool, CallError>>;
 }
 
 impl<T: Table> Table for &T {
     async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
         (*self).update(update).await
+    }
+
+    async fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError> {
+        (*self).mark(mark).await
     }
 }

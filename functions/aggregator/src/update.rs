@@ -47,6 +47,8 @@ pub struct SnapshotUpdate {
     pub set_if_absent: Vec<(String, AttributeValue)>,
     /// Counters that are increased.
     pub add: Vec<(String, i128)>,
+    /// Sets of texts that get these members.
+    pub add_members: Vec<(String, Vec<String>)>,
     /// Gaps that the snapshot has to forget with this write, because there are too many.
     pub forgotten_gaps: u64,
 }
@@ -102,12 +104,19 @@ impl SnapshotUpdate {
         let counters = group.consumed().into_iter();
         let counters = counters.map(|(limit, tokens)| (limit.to_string(), tokens));
         let events = (usage::TOTAL_EVENTS.to_owned(), group.events());
+        let thresholds: Vec<_> = group.thresholds().into_iter().collect();
+        let members = if thresholds.is_empty() {
+            Vec::new()
+        } else {
+            vec![(usage::THRESHOLDS.to_owned(), thresholds)]
+        };
         Self {
             key: keys::usage(group.entity(), group.resource(), group.window),
             condition,
             set,
             set_if_absent,
             add: counters.chain([events]).collect(),
+            add_members: members,
             forgotten_gaps: advanced.forgotten,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Aggregator, DynamoDb, Settings, redrive};
+use zae_limiter_aggregator::{Aggregator, DynamoDb, NoAlerts, Settings, redrive};
 use zae_limiter_function::{
     Batch, DeadLetter, DeadLetters as _, Function as _, Invocation, Level, Queue, Report,
 };
@@ -87,6 +87,7 @@ async fn dead_letters_in_a_queue_are_counted_once_and_deleted() {
         dead_letters: url.queue_url.unwrap(),
         windows: vec![WindowKind::Daily],
         retention_days: 90,
+        event_bus: None,
     };
     let table = DynamoDb::new(client.clone(), TABLE);
     let queue = Queue::new(sqs, settings.dead_letters.clone());
@@ -98,7 +99,9 @@ async fn dead_letters_in_a_queue_are_counted_once_and_deleted() {
     tamper(&client, "SET rpm = :v").await;
     process(&aggregator, &[record(3), record(4)]).await;
     // While the cause lasts, they stay.
-    let early = redrive(&table, &queue, &settings, &invocation()).await.unwrap();
+    let early = redrive(&table, &queue, None::<NoAlerts>, &settings, &invocation())
+        .await
+        .unwrap();
     assert_eq!((early.done, early.kept.len()), (0, 2), "{early:?}");
     assert!(
         early.kept[0].contains("daily usage of user-1 on gpt-4"),
@@ -115,9 +118,13 @@ async fn dead_letters_in_a_queue_are_counted_once_and_deleted() {
         let letter = DeadLetter::new("aggregator", record, "again");
         queue.send(&letter).await.unwrap();
     }
-    let redriven = redrive(&table, &queue, &settings, &invocation()).await.unwrap();
+    let redriven = redrive(&table, &queue, None::<NoAlerts>, &settings, &invocation())
+        .await
+        .unwrap();
     assert_eq!((redriven.done, redriven.snapshots), (3, 1), "{redriven:?}");
     assert_eq!(total(&client).await.as_deref(), Some("3"));
-    let empty = redrive(&table, &queue, &settings, &invocation()).await.unwrap();
+    let empty = redrive(&table, &queue, None::<NoAlerts>, &settings, &invocation())
+        .await
+        .unwrap();
     assert_eq!((empty.done, empty.kept.len()), (0, 0), "{empty:?}");
 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use zae_limiter_schema::Mode;
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::money::Estimate;
 
 use super::admission::Admission;
 use super::call::Call;
 use super::cascade::{self, Grants};
-use super::charge::{self, Charge};
+use super::charge::{Charge, charges, check_enabled, of_chains};
 use super::lease::Lease;
-use crate::bucket::{Amounts, Buckets};
+use super::part::Part;
+use crate::bucket::Buckets;
 use crate::error::{Conflict, Unavailable};
 use crate::store::WriteQueue;
 use crate::{Error, Result};
@@ -21,12 +21,6 @@ use crate::{Error, Result};
 const MAX_MODE_CHANGES: usize = 3;
 
 impl Buckets {
-    /// The buckets that a call concerns.
-    pub(super) async fn charges(&self, call: &Call) -> Result<Vec<Charge>> {
-        let (estimate, limits) = (call.estimate.as_ref(), call.limits.as_ref());
-        charge::charges(self, &call.key, &call.amounts, estimate, limits).await
-    }
-
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
     pub(super) async fn in_time<T>(
         &self,
@@ -68,8 +62,7 @@ impl Buckets {
         if let Some(lease) = self.spend_chunks(call) {
             return Ok(lease);
         }
-        let admitted = self.admit(call, &call.amounts, call.estimate.as_ref());
-        let (charges, grants) = self.in_time(&call.key, admitted).await?;
+        let (charges, grants) = self.in_time(call.key(), self.admit(&call.parts)).await?;
         if charges.iter().all(|charge| charge.mode() == Mode::Bypass) {
             return Ok(Lease::uncounted(self.clone(), call, Admission::Bypassed));
         }
@@ -80,19 +73,13 @@ impl Buckets {
         ))
     }
 
-    /// Takes these amounts from all buckets of the call, or none, as far as their modes say. A bucket may report that a mode
-    /// is another one by now.
-    pub(super) async fn admit(
-        &self,
-        call: &Call,
-        amounts: &Amounts,
-        estimate: Option<&Estimate>,
-    ) -> Result<(Vec<Charge>, Grants)> {
+    /// Takes what the parts of a call want from all buckets, or nothing, as far as their modes say. A bucket may report that a
+    /// mode is another one by now.
+    pub(super) async fn admit(&self, parts: &[Part]) -> Result<(Vec<Charge>, Grants)> {
         let mut changes = 0;
         loop {
-            let limits = call.limits.as_ref();
-            let charges = charge::charges(self, &call.key, amounts, estimate, limits).await?;
-            charge::check_enabled(&charges)?;
+            let charges = charges(self, parts).await?;
+            check_enabled(&charges)?;
             match cascade::admit(&charges).await {
                 Err(Error::Conflict(Conflict::ModeChanged { .. })) if changes < MAX_MODE_CHANGES => {
                     changes += 1;
@@ -104,15 +91,14 @@ impl Buckets {
 
     /// While the circuit breaker is open, tokens taken ahead are spent: they are paid for.
     fn spend_chunks(self: &Arc<Self>, call: &Call) -> Option<Lease> {
-        if call.limits.is_some() || self.shared().breaker_error().is_none() {
+        let with_limits = call.parts.iter().any(|part| part.limits.is_some());
+        if with_limits || self.shared().breaker_error().is_none() {
             return None;
         }
-        let chain = self
-            .shared()
-            .cache
-            .remembered_chain(&call.key.entity, &call.key.resource)?;
-        let (resource, estimate) = (&call.key.resource, call.estimate.as_ref());
-        let charges = charge::of_chain(self, chain, resource, &call.amounts, estimate, None).ok()?;
+        let cache = &self.shared().cache;
+        let chain = |part: &Part| cache.remembered_chain(&part.key, part.cascade);
+        let chains = call.parts.iter().map(chain).collect::<Option<_>>()?;
+        let charges = of_chains(self, &call.parts, chains).ok()?;
         let grant = |charge: &Charge| match (charge.mode(), &charge.amounts[..]) {
             // What no table is needed for is decided without it.
             (Mode::Disabled | Mode::Bypass, _) => None,

@@ -1,7 +1,7 @@
 //! Reading the limits of a call without taking from them.
 
 use zae_limiter_schema::bucket::{Attributes, Batch, Decoded, Evaluation, RetryAfter};
-use zae_limiter_schema::{EntityId, LimitName, Mode};
+use zae_limiter_schema::{EntityId, LimitName, Mode, Resource};
 
 use super::charge::Charge;
 use crate::Result;
@@ -38,19 +38,29 @@ pub struct Availability {
 }
 
 impl Availability {
-    /// The status of every limit: first the entity's own, then those of its parents.
+    /// The status of every limit, resource by resource: first the entity's own, then those of its parents.
     pub fn statuses(&self) -> &[LimitStatus] {
         &self.statuses
     }
 
-    /// The whole tokens available of one limit, rounded down; negative if it is in debt. If a parent has the same
-    /// limit, the smaller amount. None if there is no such limit.
+    /// The whole tokens available of one limit, rounded down; negative if it is in debt. If a parent or another resource
+    /// of the call has a limit of this name, the smallest amount. None if there is no such limit.
     pub fn tokens(&self, limit: impl AsRef<str>) -> Option<i64> {
-        let limit = LimitName::from_stored(limit.as_ref()).ok()?;
+        self.least(limit.as_ref(), |_| true)
+    }
+
+    /// The same of the limit on one resource.
+    pub fn tokens_on(&self, resource: impl AsRef<str>, limit: impl AsRef<str>) -> Option<i64> {
+        let resource = resource.as_ref();
+        self.least(limit.as_ref(), |own| own.as_str() == resource)
+    }
+
+    fn least(&self, limit: &str, on: impl Fn(&Resource) -> bool) -> Option<i64> {
+        let limit = LimitName::from_stored(limit).ok()?;
         let same = self
             .statuses
             .iter()
-            .filter(|status| *status.limit.name() == limit);
+            .filter(|status| *status.limit.name() == limit && on(&status.resource));
         same.map(|status| status.available).min()
     }
 
@@ -59,7 +69,7 @@ impl Availability {
         !self.is_disabled() && self.statuses.iter().all(|status| !status.refused)
     }
 
-    /// True if the entity, or a parent that is charged too, may not use the resource: its [mode](Mode) is `disabled`.
+    /// True if the entity, or a parent that is charged too, may not use a resource of the call: its [mode](Mode) is `disabled`.
     pub fn is_disabled(&self) -> bool {
         self.disabled.is_some()
     }

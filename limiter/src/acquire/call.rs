@@ -9,19 +9,19 @@ use std::time::Duration;
 use tracing::Instrument as _;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::money::Estimate;
-use zae_limiter_schema::{
-    EntityId, Limit, LimitName, LimitSet, Mode, OnUnavailable, Resource, Tokens, TooManyTokens,
-};
+use zae_limiter_schema::{Limit, Mode, OnUnavailable};
 
 use super::admission::Admission;
 use super::availability::Availability;
+use super::charge::charges;
 use super::lease::Lease;
-use super::outage;
-use super::wait;
-use crate::admin::limit_set;
-use crate::bucket::{Amounts, Buckets, add};
+use super::part::{Drafts, Part, Parts};
+use super::{outage, wait};
+use crate::bucket::Buckets;
+use crate::config::cache::ConfigCache;
 use crate::error::Invalid;
 use crate::metrics::Timer;
+use crate::status::LimitStatus;
 use crate::{Error, Result};
 
 /// A call that is about to be limited. Nothing happens until it is awaited, [committed](Acquire::commit),
@@ -48,13 +48,7 @@ use crate::{Error, Result};
 #[must_use = "an acquire does nothing until it is awaited"]
 pub struct Acquire {
     buckets: Arc<Buckets>,
-    entity: String,
-    resource: String,
-    amounts: Amounts,
-    estimate: Option<Estimate>,
-    /// The first mistake in what is consumed.
-    mistake: Option<Error>,
-    limits: Option<Vec<Limit>>,
+    drafts: Drafts,
     policy: Option<OnUnavailable>,
     patience: Option<Duration>,
 }
@@ -62,28 +56,54 @@ pub struct Acquire {
 /// A call whose parts are known to be right. It goes from here to the buckets and becomes part of the lease.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
-    pub(super) key: BucketKey,
-    /// By limit, each above zero.
-    pub(super) amounts: Amounts,
-    /// What it will use, which the prices of the resource turn into amounts.
-    pub(super) estimate: Option<Estimate>,
-    /// Limits that it came with, instead of the stored ones.
-    pub(super) limits: Option<LimitSet>,
-    pub(super) policy: Option<OnUnavailable>,
+    /// One for each resource.
+    pub(super) parts: Parts,
+    policy: Option<OnUnavailable>,
     /// How long it waits for tokens.
-    pub(super) patience: Option<Duration>,
+    patience: Option<Duration>,
+}
+
+impl Call {
+    /// The entity and the first resource.
+    pub(super) fn key(&self) -> &BucketKey {
+        &self.parts[0].key
+    }
+
+    /// What happens while the table is unavailable: as the call says, else as it is stored. If one of several resources
+    /// blocks, the call is blocked.
+    pub(super) fn policy(&self, cache: &ConfigCache) -> OnUnavailable {
+        let blocks =
+            |part: &Part| cache.policy(&part.key.entity, &part.key.resource).0 == OnUnavailable::Block;
+        match self.policy {
+            Some(policy) => policy,
+            None if self.parts.iter().any(blocks) => OnUnavailable::Block,
+            None => OnUnavailable::Allow,
+        }
+    }
+
+    /// The entity's own buckets on the resources whose limits refused, or would have.
+    fn on_resources_of<'a>(
+        &'a self,
+        limits: impl Iterator<Item = &'a LimitStatus> + Clone,
+    ) -> impl Iterator<Item = &'a BucketKey> {
+        let concerned = move |key: &&BucketKey| {
+            let mut limits = limits.clone();
+            self.parts.len() == 1 || limits.any(|status| status.resource == key.resource)
+        };
+        self.parts.iter().map(|part| &part.key).filter(concerned)
+    }
 }
 
 impl Acquire {
     pub(crate) fn new(buckets: Arc<Buckets>, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Self {
+        Self::of(buckets, Drafts::new(entity.as_ref(), resource.as_ref()))
+    }
+
+    /// A call whose parts are put together already.
+    pub(crate) fn of(buckets: Arc<Buckets>, drafts: Drafts) -> Self {
         Self {
             buckets,
-            entity: entity.as_ref().to_owned(),
-            resource: resource.as_ref().to_owned(),
-            amounts: Amounts::new(),
-            estimate: None,
-            mistake: None,
-            limits: None,
+            drafts,
             policy: None,
             patience: None,
         }
@@ -91,25 +111,67 @@ impl Acquire {
 
     /// Requests tokens of a limit. A call takes the tokens of all its limits, or none.
     pub fn consume(mut self, limit: impl AsRef<str>, tokens: u64) -> Self {
-        if let Err(error) = self.add(limit.as_ref(), tokens) {
-            self.mistake.get_or_insert(error);
-        }
+        self.drafts.consume(limit.as_ref(), tokens);
         self
     }
 
-    fn add(&mut self, limit: &str, tokens: u64) -> Result<()> {
-        let invalid = |error: TooManyTokens| Error::invalid("amount", tokens.to_string(), error.to_string());
-        let amount = Tokens::new(tokens).map_err(invalid)?.millis();
-        let limit = LimitName::from_stored(limit)?;
-        if amount > 0 {
-            add(&mut self.amounts, &limit, amount);
-        }
-        Ok(())
+    /// Charges another resource of the same entity in the same call, such as a budget that several models share. What
+    /// follows ([`consume`](Self::consume), [`consume_estimate`](Self::consume_estimate), [`limits`](Self::limits),
+    /// [`cascade`](Self::cascade)) is about this resource. The call takes the tokens of all its resources, or none; it costs
+    /// one write for each bucket. At most [`MAX_RESOURCES`](crate::MAX_RESOURCES), each named once.
+    ///
+    /// ```
+    /// use zae_limiter::{Error, Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().await?;
+    /// let repository = limiter.repository();
+    /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?]).await?;
+    /// repository.set_resource_defaults("budget", [Limit::per_day("usd", 20)?]).await?;
+    ///
+    /// let call = || limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).and("budget").consume("usd", 12);
+    /// let mut lease = call().await?;
+    /// lease.adjust("tpm", 120); // only the model has this limit
+    /// lease.on("budget").adjust("usd", 3);
+    /// lease.commit().await?;
+    ///
+    /// let Err(Error::Refused(refusal)) = call().await else { panic!("5 are left of the budget") };
+    /// let refused: Vec<_> = refusal.refused_limits().map(|status| status.resource.as_str()).collect();
+    /// assert_eq!(refused, ["budget"], "and nothing is taken of the model's limits");
+    /// # Ok(()) }
+    /// ```
+    pub fn and(mut self, resource: impl AsRef<str>) -> Self {
+        self.drafts.begin(resource.as_ref());
+        self
     }
 
-    /// Requests the tokens and the money that the call will use by the [prices](crate::money::Prices) of the resource: its
-    /// input, and the output that the request asks for, else the default of the prices, else the model's maximum. Of limits
-    /// that the entity does not have nothing is taken. [`Lease::commit_usage`] corrects it.
+    /// Whether the parent of the entity is charged too, for this resource. Unless set, the entity's own record says so for
+    /// all resources; what is above the parent is for the parent's record to say. All callers of a resource should agree.
+    ///
+    /// ```
+    /// use zae_limiter::{Limit, NewEntity, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_day("rpd", 100)?]).await?;
+    /// limiter.repository().create_entity(NewEntity::new("org-1")).await?;
+    /// limiter.repository().create_entity(NewEntity::new("user-1").parent("org-1").cascade(true)).await?;
+    /// // The model's limit counts on the organization, the budget does not.
+    /// let call = limiter.acquire("user-1", "gpt-4").consume("rpd", 1).and("budget").cascade(false).consume("rpd", 12);
+    /// call.commit().await?;
+    /// assert_eq!(limiter.acquire("org-1", "gpt-4").peek().await?.tokens("rpd"), Some(99));
+    /// assert_eq!(limiter.acquire("org-1", "budget").peek().await?.tokens("rpd"), Some(100));
+    /// # Ok(()) }
+    /// ```
+    pub fn cascade(mut self, cascade: bool) -> Self {
+        self.drafts.current().cascade = Some(cascade);
+        self
+    }
+
+    /// Requests the tokens and the money that the call will use by the [prices](crate::money::Prices) of the call's first
+    /// resource: its input, and the output that the request asks for, else the default of the prices, else the model's
+    /// maximum. Of limits that the entity does not have on this resource nothing is taken. [`Lease::commit_usage`] corrects it.
     ///
     /// ```
     /// use zae_limiter::money::{Estimate, Prices, Usage};
@@ -130,11 +192,11 @@ impl Acquire {
     /// # Ok(()) }
     /// ```
     pub fn consume_estimate(mut self, estimate: &Estimate) -> Self {
-        self.estimate = Some(*estimate);
+        self.drafts.current().estimate = Some(*estimate);
         self
     }
 
-    /// Uses these limits instead of the stored ones, for the entity itself; its parents keep theirs.
+    /// Uses these limits instead of the stored ones, for the entity itself on this resource; its parents keep theirs.
     ///
     /// The bucket gets these parameters, as it would by a change of configuration, and keeps its charge. Callers of
     /// one bucket should agree: each change between them costs a write.
@@ -151,11 +213,11 @@ impl Acquire {
     /// # Ok(()) }
     /// ```
     pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
-        self.limits = Some(limits.into_iter().collect());
+        self.drafts.current().limits = Some(limits.into_iter().collect());
         self
     }
 
-    /// The policy for outages, instead of the stored one.
+    /// The policy for outages, instead of the stored one: for the whole call.
     ///
     /// ```
     /// use zae_limiter::{Limit, OnUnavailable, RateLimiter};
@@ -200,10 +262,10 @@ impl Acquire {
         let buckets = self.buckets.clone();
         let call = self.check(true)?;
         let read = async {
-            let charges = buckets.charges(&call).await?;
+            let charges = charges(&buckets, &call.parts).await?;
             Availability::read(&charges).await
         };
-        buckets.in_time(&call.key, read).await
+        buckets.in_time(call.key(), read).await
     }
 
     /// Takes the tokens and keeps them: for a call whose cost is known. The same as `.await?.commit().await`.
@@ -265,32 +327,9 @@ impl Acquire {
     }
 
     /// Every mistake that can be seen without the table.
-    fn check(self, may_consume_nothing: bool) -> Result<Call> {
-        if let Some(mistake) = self.mistake {
-            return Err(mistake);
-        }
-        if self.amounts.is_empty() && self.estimate.is_none() && !may_consume_nothing {
-            return Err(Error::invalid(
-                "consume",
-                "nothing",
-                "call `consume` at least once",
-            ));
-        }
-        let limits = self
-            .limits
-            .map(|limits| limit_set("limits", limits))
-            .transpose()?;
-        if limits.as_ref().is_some_and(LimitSet::is_empty) {
-            return Err(Error::invalid("limits", "", "at least one is needed"));
-        }
+    fn check(self, may_take_nothing: bool) -> Result<Call> {
         Ok(Call {
-            key: BucketKey {
-                entity: EntityId::parse(&self.entity)?,
-                resource: Resource::parse(&self.resource)?,
-            },
-            amounts: self.amounts,
-            estimate: self.estimate,
-            limits,
+            parts: self.drafts.check(may_take_nothing)?,
             policy: self.policy,
             patience: self.patience,
         })
@@ -309,7 +348,7 @@ impl Acquire {
             Err(error) if error.is_unavailable() => buckets.decide_without_table(&call, error),
             result => result,
         };
-        buckets.count(&call.key, &result, timer);
+        buckets.count(&call, &result, timer);
         result
     }
 }
@@ -318,7 +357,7 @@ impl Buckets {
     /// The table is unavailable: the policy decides, unless the limits are not enforced.
     fn decide_without_table(self: &Arc<Self>, call: &Call, error: Error) -> Result<Lease> {
         let shared = self.shared();
-        let mode = outage::known_mode(self, &call.key)?;
+        let mode = outage::known_mode(self, &call.parts)?;
         if mode == Mode::Bypass {
             return Ok(Lease::uncounted(self.clone(), call, Admission::Bypassed));
         }
@@ -327,13 +366,12 @@ impl Buckets {
         if mode == Mode::Observe {
             return Ok(uncounted());
         }
-        let stored = || shared.cache.policy(&call.key.entity, &call.key.resource).0;
-        match call.policy.unwrap_or_else(stored) {
+        match call.policy(&shared.cache) {
             OnUnavailable::Block => Err(error),
             OnUnavailable::Allow => match &shared.fraction {
                 None => Ok(uncounted()),
                 Some(fraction) => {
-                    let local = outage::take_locally(self, fraction, call, &error)?;
+                    let local = outage::take_locally(self, fraction, &call.parts, &error)?;
                     Ok(Lease::local(self.clone(), call, local))
                 }
             },
@@ -341,7 +379,7 @@ impl Buckets {
     }
 
     /// Counts and logs what became of a call.
-    fn count(&self, key: &BucketKey, result: &Result<Lease>, timer: Timer) {
+    fn count(&self, call: &Call, result: &Result<Lease>, timer: Timer) {
         let shared = self.shared();
         match result {
             Ok(lease) if lease.admission() == Admission::Counted => {
@@ -350,7 +388,10 @@ impl Buckets {
             Ok(lease) if lease.admission() == Admission::Observed => {
                 shared.counters().observed.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!("an acquire would have been refused");
-                shared.count_observed(key);
+                let observed = lease.observed_limits();
+                for key in call.on_resources_of(observed.iter()) {
+                    shared.count_observed(key);
+                }
             }
             Err(Error::Disabled { .. }) => {
                 shared.counters().disabled.fetch_add(1, Ordering::Relaxed);
@@ -358,13 +399,14 @@ impl Buckets {
             Err(Error::Refused(refusal)) => {
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%refusal, "an acquire was refused");
-                shared.count_refusal(key);
+                for key in call.on_resources_of(refusal.statuses().iter().filter(|status| status.refused)) {
+                    shared.count_refusal(key);
+                }
             }
             Ok(_) | Err(_) => {}
         }
-        shared
-            .metrics
-            .acquired(self, &key.resource, result.as_ref(), timer);
+        let resource = &call.key().resource;
+        shared.metrics.acquired(self, resource, result.as_ref(), timer);
     }
 }
 
@@ -373,7 +415,7 @@ impl IntoFuture for Acquire {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Lease>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        let (entity, resource) = (self.entity.as_str(), self.resource.as_str());
+        let (entity, resource) = self.drafts.names();
         let span = tracing::debug_span!("acquire", entity, resource);
         Box::pin(self.acquire().instrument(span))
     }

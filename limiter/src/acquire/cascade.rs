@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use zae_limiter_schema::Mode;
 
-use super::charge::Charge;
+use super::charge::{Charge, bucket_order};
 use crate::bucket::{Grant, Outcome};
 use crate::status::{LimitStatus, Refusal};
 use crate::{Error, Result};
@@ -21,9 +21,9 @@ struct Round {
 }
 
 /// Acquires from every charge. When all images predict success, they are written at the same time; one that looks refused
-/// is written first, alone. After a mixed result what was granted is returned and the charges are tried once more from the
-/// root down, one after the other, so that two calls that each hold what the other needs cannot both lose. What the
-/// other returns is in no image yet, so that only a fresh image refuses there.
+/// is written first, alone. After a mixed result what was granted is returned and the charges are tried once more in an order
+/// that all calls have in common, one after the other, so that two calls that each hold what the other needs cannot both
+/// lose. What the other returns is in no image yet, so that only a fresh image refuses there.
 pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
     if let [only] = charges {
         return alone(only).await;
@@ -49,7 +49,7 @@ pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
         return Err(round.refusal(charges));
     }
     drop(round);
-    top_down(charges).await
+    one_by_one(charges).await
 }
 
 /// Acquires from the only charge of a call.
@@ -79,9 +79,10 @@ fn no_runtime(charge: &Charge) -> Error {
     charge.bucket.shared().unavailable("the runtime was shut down")
 }
 
-async fn top_down(charges: &[Charge]) -> Result<Grants> {
+/// From the root down on each resource, resource by resource.
+async fn one_by_one(charges: &[Charge]) -> Result<Grants> {
     let mut round = Round::new(charges.len());
-    for index in (0..charges.len()).rev() {
+    for index in bucket_order(charges).into_iter().rev() {
         round.acquire(charges, &[index], true).await?;
         if !round.refusals.is_empty() {
             return Err(round.refusal(charges));

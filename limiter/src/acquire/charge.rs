@@ -1,15 +1,18 @@
-//! The buckets that one call concerns: the entity's own and, as far as it cascades, its parents'.
+//! The buckets that one call concerns: on each of its resources the entity's own and, as far as it cascades, its parents'.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smallvec::{SmallVec, smallvec};
 use zae_limiter_schema::bucket::{
     Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, Outlook,
 };
-use zae_limiter_schema::money::{Estimate, Prices};
-use zae_limiter_schema::{EntityId, LimitSet, Mode, Resource};
+use zae_limiter_schema::money::Prices;
+use zae_limiter_schema::{EntityId, Mode};
 
 use super::estimate::with_estimate;
+use super::part::Part;
+use super::together::join_all;
 use crate::bucket::{Amounts, BucketCall, BucketHandle, Buckets, Grant, Pending, Turn, limit_statuses};
 use crate::config::cache::{BucketImage, Lookup};
 use crate::config::resolution::ConfigOrigin;
@@ -20,17 +23,22 @@ use crate::{Error, Result};
 /// One bucket that a call concerns.
 #[derive(Debug, Clone)]
 pub(super) struct Charge {
+    /// The index of the call's part that it belongs to.
+    pub(super) part: usize,
     pub(super) bucket: Arc<BucketHandle>,
     pub(super) config: Arc<BucketConfig>,
     /// The limits came with the call.
     pub(super) call_limits: bool,
     /// What the call takes, in millitokens. A parent counts the limits that it has.
     pub(super) amounts: Amounts,
-    /// What the resource costs.
+    /// What the call costs: the prices of its first resource.
     pub(super) prices: Option<Arc<Prices>>,
     /// Where the mode comes from.
     pub(super) mode_from: ConfigOrigin,
 }
+
+/// An entity, its parents, and what applies to each.
+pub(super) type Chain = Vec<(EntityId, Lookup)>;
 
 impl Charge {
     /// Whether the limits are enforced.
@@ -121,20 +129,32 @@ impl Charge {
     }
 }
 
-/// Finds the charges of a call, the entity's own first. Reads configuration where it is not known.
-pub(super) async fn charges(
-    buckets: &Buckets,
-    key: &BucketKey,
-    amounts: &Amounts,
-    estimate: Option<&Estimate>,
-    call_limits: Option<&LimitSet>,
-) -> Result<Vec<Charge>> {
-    let chain = buckets
-        .shared()
-        .cache
-        .resolve_chain(&key.entity, &key.resource)
-        .await?;
-    of_chain(buckets, chain, &key.resource, amounts, estimate, call_limits)
+/// Finds the charges of a call, part by part, the entity's own first. Reads configuration where it is not known.
+pub(super) async fn charges(buckets: &Buckets, parts: &[Part]) -> Result<Vec<Charge>> {
+    let chains = resolve(buckets, parts).await?;
+    of_chains(buckets, parts, chains)
+}
+
+/// The chains of the parts, all read at the same time.
+async fn resolve(buckets: &Buckets, parts: &[Part]) -> Result<SmallVec<[Chain; 1]>> {
+    let cache = &buckets.shared().cache;
+    if let [only] = parts {
+        return Ok(smallvec![cache.resolve_chain(&only.key, only.cascade).await?]);
+    }
+    let chains = parts
+        .iter()
+        .map(|part| cache.resolve_chain(&part.key, part.cascade));
+    join_all(chains).await.into_iter().collect()
+}
+
+/// The indexes of the charges in the order in which a call takes places in wait queues: by resource, and from the entity up
+/// to its parents. Tokens are taken one after the other in the opposite order. Both orders are the same for all calls,
+/// whatever resource they name first, so that no two calls hold what the other one needs.
+pub(super) fn bucket_order(charges: &[Charge]) -> Vec<usize> {
+    let resource = |index: &usize| &charges[*index].bucket.key().resource;
+    let mut order: Vec<_> = (0..charges.len()).collect();
+    order.sort_by(|one, other| resource(one).cmp(resource(other)));
+    order
 }
 
 /// An error if the entity, or a parent that is charged too, may not use the resource.
@@ -158,43 +178,59 @@ fn check_limits(amounts: &Amounts, config: &BucketConfig, key: &BucketKey) -> Re
     }
 }
 
-/// The charges of a call whose configuration is known.
-pub(super) fn of_chain(
+/// The charges of a call whose configuration is known. Its prices are those of the first resource.
+pub(super) fn of_chains(
     buckets: &Buckets,
-    chain: Vec<(EntityId, Lookup)>,
-    resource: &Resource,
-    amounts: &Amounts,
-    estimate: Option<&Estimate>,
-    call_limits: Option<&LimitSet>,
+    parts: &[Part],
+    chains: SmallVec<[Chain; 1]>,
 ) -> Result<Vec<Charge>> {
-    let mut charges: Vec<Charge> = Vec::with_capacity(chain.len());
-    let prices = chain
-        .first()
-        .and_then(|(_, lookup)| lookup.resolved().prices.clone());
-    let is_counted = chain
-        .first()
-        .is_none_or(|(_, lookup)| lookup.resolved().mode.counts());
-    let all = match with_estimate(amounts, estimate, prices.as_deref(), resource) {
-        // Where nothing is counted, nothing has a price.
-        Err(_) if !is_counted => Cow::Borrowed(amounts),
-        all => all?,
-    };
-    for (entity, lookup) in chain {
-        let own = charges.is_empty();
+    let first = chains.first().and_then(|chain| chain.first());
+    let prices = first.and_then(|(_, lookup)| lookup.resolved().prices.clone());
+    let mut charges = Vec::with_capacity(chains.iter().map(Vec::len).sum());
+    for (part, chain) in parts.iter().zip(chains) {
+        let mut modes = chain.iter().map(|(_, lookup)| lookup.resolved().mode);
+        let amounts = match with_estimate(
+            &part.amounts,
+            part.estimate.as_ref(),
+            prices.as_deref(),
+            &parts[0].key.resource,
+        ) {
+            // Where nothing is counted, nothing has a price.
+            Err(_) if !modes.any(Mode::counts) => Cow::Borrowed(&part.amounts),
+            amounts => amounts?,
+        };
+        of_chain(buckets, part, chain, &amounts, prices.as_ref(), &mut charges)?;
+    }
+    Ok(charges)
+}
+
+/// Adds the charges of one part.
+fn of_chain(
+    buckets: &Buckets,
+    part: &Part,
+    chain: Chain,
+    all: &Amounts,
+    prices: Option<&Arc<Prices>>,
+    charges: &mut Vec<Charge>,
+) -> Result<()> {
+    for (level, (entity, lookup)) in chain.into_iter().enumerate() {
+        let own = level == 0;
+        let call_limits = part.limits.as_ref();
         let call_limits = call_limits.filter(|_| own);
         let config = buckets.shared().config(&lookup.configs, call_limits);
-        if config.limits().is_empty() && config.mode().counts() {
+        let key = BucketKey {
+            entity,
+            resource: part.key.resource.clone(),
+        };
+        let is_counted = config.mode().counts();
+        if config.limits().is_empty() && is_counted {
             return Err(Error::NotFound(NotFound::Limits {
-                entity,
-                resource: resource.clone(),
+                entity: key.entity,
+                resource: key.resource,
             }));
         }
-        let key = BucketKey {
-            entity: entity.clone(),
-            resource: resource.clone(),
-        };
         if own && is_counted {
-            check_limits(amounts, &config, &key)?;
+            check_limits(&part.amounts, &config, &key)?;
         }
         let bucket = buckets.bucket(&key, &config)?;
         if bucket.knows_nothing() {
@@ -210,13 +246,14 @@ pub(super) fn of_chain(
             .cloned()
             .collect();
         charges.push(Charge {
+            part: part.index,
             bucket,
             config,
             call_limits: call_limits.is_some(),
             amounts,
-            prices: prices.clone(),
+            prices: prices.cloned(),
             mode_from: lookup.resolved().mode_from,
         });
     }
-    Ok(charges)
+    Ok(())
 }

@@ -1,14 +1,10 @@
 //! Tokens in use: what a call has taken, and what becomes of it.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::future::Future as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
 
 use smallvec::{SmallVec, smallvec};
-use tokio::sync::oneshot;
 use zae_limiter_schema::money::{Prices, Usage};
 use zae_limiter_schema::{EntityId, LimitName, Mode, OnUnavailable, Resource, Tokens};
 
@@ -16,8 +12,11 @@ use super::admission::Admission;
 use super::call::Call;
 use super::charge::Charge;
 use super::estimate::{no_prices, usage_amounts, with_estimate};
-use super::outage;
-use crate::bucket::{Amounts, Buckets, Grant, LocalTokens, add, amount_of};
+use super::part::Part;
+use super::resource_lease::{ResourceLease, ambiguous};
+use super::resource_use::{ResourceUse, Written};
+use super::{outage, together};
+use crate::bucket::{Buckets, Grant, LocalTokens, add};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
 
@@ -55,16 +54,13 @@ pub struct Lease {
     buckets: Arc<Buckets>,
     /// The call that it was taken for. What is taken later comes under the same limits and policy.
     call: Call,
-    /// What is counted: on the entity's own bucket first, then on its parents'.
-    held: SmallVec<[Grant; 1]>,
+    /// What was taken, by part of the call.
+    uses: SmallVec<[ResourceUse; 1]>,
     /// Taken from the process's own fraction instead.
     local: Option<Box<LocalTokens>>,
-    /// Taken by a lease that is not counted.
-    uncounted: Amounts,
-    /// The sum of all adjustments, which may be below what was taken until it is written.
-    adjusted: BTreeMap<LimitName, i64>,
-    unknown: Vec<String>,
-    /// What the resource cost when the lease was taken.
+    /// The first adjustment of a limit that cannot be adjusted.
+    mistake: Option<Error>,
+    /// What the first resource cost when the lease was taken.
     prices: Option<Arc<Prices>>,
     admission: Admission,
     /// It was committed or rolled back.
@@ -96,9 +92,9 @@ impl Lease {
         let mut lease = Self::new(buckets, call, Admission::Counted);
         for (charge, grant) in held {
             lease.prices.clone_from(&charge.prices);
-            lease.held.push(granted(charge, grant));
+            lease.uses[charge.part].held.push(granted(charge, grant));
         }
-        if lease.held.iter().any(|grant| !grant.observed().is_empty()) {
+        if lease.grants().any(|grant| !grant.observed().is_empty()) {
             lease.admission = Admission::Observed;
         }
         lease
@@ -120,22 +116,24 @@ impl Lease {
     /// Takes what the call wants without counting it, by the prices that were known last.
     fn take_uncounted(&mut self) {
         let known = self.buckets.shared().cache.known(self.entity(), self.resource());
-        let (amounts, estimate) = (&self.call.amounts, self.call.estimate.as_ref());
-        let all = with_estimate(amounts, estimate, known.prices.as_deref(), self.resource());
-        let all = all.map_or_else(|_| amounts.clone(), Cow::into_owned);
-        self.uncounted = all;
+        let (prices, first) = (known.prices.as_deref(), &self.call.key().resource);
+        for (part, own) in self.call.parts.iter().zip(&mut self.uses) {
+            let all = with_estimate(&part.amounts, part.estimate.as_ref(), prices, first);
+            own.uncounted = all.as_deref().unwrap_or(&part.amounts).clone();
+        }
         self.prices.clone_from(&known.prices);
     }
 
     fn new(buckets: Arc<Buckets>, call: &Call, admission: Admission) -> Self {
+        let uses = call.parts.iter();
         Self {
             buckets,
             call: call.clone(),
-            held: SmallVec::new(),
+            uses: uses
+                .map(|part| ResourceUse::new(part.key.resource.clone()))
+                .collect(),
             local: None,
-            uncounted: Amounts::new(),
-            adjusted: BTreeMap::new(),
-            unknown: Vec::new(),
+            mistake: None,
             prices: None,
             admission,
             ended: false,
@@ -149,57 +147,55 @@ impl Lease {
 
     /// The entity this lease is charged to.
     pub fn entity(&self) -> &EntityId {
-        &self.call.key.entity
+        &self.call.key().entity
     }
 
-    /// The resource this lease is for.
+    /// The resource this lease is for; the first one of several.
     pub fn resource(&self) -> &Resource {
-        &self.call.key.resource
+        &self.call.key().resource
     }
 
-    /// What the entity itself has used so far, adjustments included, in tokens. Parents are charged the same and not
-    /// added up here.
+    /// All resources of the lease, in the order in which the call named them.
+    pub fn resources(&self) -> impl Iterator<Item = &Resource> {
+        self.uses.iter().map(|own| &own.resource)
+    }
+
+    /// One resource of the lease, by name: for a limit that several of its resources have. If the lease is not on this
+    /// resource, what is adjusted is an error of [`commit`](Lease::commit).
+    pub fn on(&mut self, resource: impl AsRef<str>) -> ResourceLease<'_> {
+        let part = self.part_on(resource.as_ref());
+        ResourceLease::new(self, part)
+    }
+
+    fn part_on(&self, resource: &str) -> Result<usize> {
+        let own = self.resources().position(|own| own.as_str() == resource);
+        own.ok_or_else(|| {
+            let rule = format!("the lease is on {}", self.names(|_| true).join(", "));
+            Error::invalid("resource", resource, rule)
+        })
+    }
+
+    fn names(&self, wanted: impl Fn(&ResourceUse) -> bool) -> Vec<&str> {
+        let uses = self.uses.iter().filter(|own| wanted(own));
+        uses.map(|own| own.resource.as_str()).collect()
+    }
+
+    /// What the entity itself has used so far, adjustments included, in tokens: of the first resource if the lease has
+    /// several. Parents are charged the same and not added up here.
     pub fn consumed(&self) -> BTreeMap<LimitName, i64> {
-        let taken = self.taken().into_iter();
-        let mut consumed: BTreeMap<_, _> = taken.map(|(limit, amount)| (limit, whole(amount))).collect();
-        for (limit, delta) in self.adjustments() {
-            *consumed.entry(limit).or_default() += whole(delta);
-        }
-        consumed
+        self.uses[0].consumed()
     }
 
-    /// What was taken, in millitokens: for the entity itself, and for parents of limits that only they have.
-    fn taken(&self) -> Amounts {
-        let mut held = self.held.iter().map(Grant::taken);
-        let Some(mut taken) = held.next() else {
-            return self.uncounted.clone();
-        };
-        for (limit, amount) in held.flatten() {
-            if amount_of(&taken, &limit) == 0 {
-                add(&mut taken, &limit, amount);
-            }
-        }
-        taken
+    /// What the entity itself has used so far of one resource. None if the lease is not on this resource.
+    pub fn consumed_on(&self, resource: impl AsRef<str>) -> Option<BTreeMap<LimitName, i64>> {
+        let part = self.part_on(resource.as_ref()).ok()?;
+        Some(self.uses[part].consumed())
     }
 
-    /// What is booked of the adjustments, in millitokens: a lease never gives back more than it took.
-    fn adjustments(&self) -> Amounts {
-        if self.adjusted.is_empty() {
-            return Amounts::new();
-        }
-        let (taken, most) = (self.taken(), i64::try_from(Tokens::MAX).unwrap_or(i64::MAX));
-        let booked = self.adjusted.iter().map(|(limit, sum)| {
-            let taken = whole(amount_of(&taken, limit));
-            let tokens = (*sum).clamp(-taken, most);
-            (limit.clone(), i128::from(tokens) * 1000)
-        });
-        booked.collect()
-    }
-
-    /// How every limit stood after the lease was taken, next to what was taken of it: the entity's own first, then its
-    /// parents'. Empty for a lease that is not counted.
+    /// How every limit stood after the lease was taken, next to what was taken of it, resource by resource: the entity's own
+    /// first, then its parents'. Empty for a lease that is not counted.
     pub fn statuses(&self) -> Vec<LimitStatus> {
-        self.held.iter().flat_map(Grant::statuses).collect()
+        self.grants().flat_map(Grant::statuses).collect()
     }
 
     /// The limits that would have refused the call if they were enforced: those of an entity whose
@@ -222,22 +218,71 @@ impl Lease {
     /// # Ok(()) }
     /// ```
     pub fn observed_limits(&self) -> Vec<LimitStatus> {
-        self.held.iter().flat_map(Grant::observed).cloned().collect()
+        self.grants().flat_map(Grant::observed).cloned().collect()
+    }
+
+    fn grants(&self) -> impl Iterator<Item = &Grant> {
+        self.uses.iter().flat_map(|own| &own.held)
+    }
+
+    /// The resource whose limit an adjustment by name corrects: the one that took some of it; if none did, the one that has
+    /// it. An error if several took some of it, or several have it, or if the limit cannot be adjusted.
+    pub fn resource_of(&self, limit: impl AsRef<str>) -> Result<&Resource> {
+        let limit = limit.as_ref();
+        let name = LimitName::from_stored(limit).map_err(|_| cannot_adjust(limit))?;
+        let part = self.part_of(&name)?;
+        Ok(&self.uses[part].resource)
+    }
+
+    /// The part whose limit an adjustment by name corrects.
+    fn part_of(&self, limit: &LimitName) -> Result<usize> {
+        let cannot = || cannot_adjust(limit.as_str());
+        if self.uses.len() == 1 {
+            return self.uses[0].can_adjust(limit).then_some(0).ok_or_else(cannot);
+        }
+        let took = |own: &ResourceUse| own.took(limit) && own.can_adjust(limit);
+        let has = |own: &ResourceUse| own.can_adjust(limit);
+        let some_took = self.uses.iter().any(took);
+        let wanted = |own: &ResourceUse| if some_took { took(own) } else { has(own) };
+        let first = self.uses.iter().position(wanted).ok_or_else(cannot)?;
+        match self.names(wanted)[..] {
+            // Nobody knows the limits, and nothing will be written.
+            _ if !some_took && !self.is_counted() => Ok(first),
+            [_] => Ok(first),
+            ref several => Err(ambiguous(limit.as_str(), several)),
+        }
     }
 
     /// Corrects what was used: above zero is used more than was taken, below zero less. It may go into debt and never
     /// fails; it is written by [`commit`](Lease::commit). Adjustments add up, and their sum never gives back more than
     /// the lease took.
+    ///
+    /// If the lease has several resources, it is the limit of the resource that took some of it; if none did, of the only one
+    /// that has it. For a limit that several of them have, choose the resource with [`on`](Lease::on).
     pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
-        let limit = limit.as_ref();
-        match LimitName::from_stored(limit) {
-            Ok(name) if !self.is_counted() || self.can_adjust(&name) => {
-                let sum = self.adjusted.entry(name).or_default();
-                *sum = sum.saturating_add(tokens);
-            }
-            _ => self.unknown.push(limit.chars().take(50).collect()),
-        }
+        self.adjust_part(limit.as_ref(), tokens, Self::part_of);
         self
+    }
+
+    /// Adjusts a limit of the part that is found, or notes why it cannot be.
+    pub(super) fn adjust_part(
+        &mut self,
+        limit: &str,
+        tokens: i64,
+        part: impl FnOnce(&Self, &LimitName) -> Result<usize>,
+    ) {
+        let name = LimitName::from_stored(limit).map_err(|_| cannot_adjust(limit));
+        let found = name.and_then(|name| {
+            let part = part(self, &name)?;
+            match self.uses[part].can_adjust(&name) {
+                true => Ok((part, name)),
+                false => Err(cannot_adjust(limit)),
+            }
+        });
+        match found {
+            Ok((part, name)) => self.uses[part].adjust(name, tokens),
+            Err(error) => drop(self.mistake.get_or_insert(error)),
+        }
     }
 
     /// Gives tokens back: the same as adjusting by less.
@@ -246,9 +291,12 @@ impl Lease {
         self.adjust(limit, -tokens)
     }
 
-    /// Corrects the limits that count tokens and money to what the call really used, by the prices that the resource had
-    /// when the lease was taken. It replaces what was adjusted of these limits before, so that it may be called with each
+    /// Corrects the limits that count tokens and money to what the call really used, by the prices that the (first) resource
+    /// had when the lease was taken. It replaces what was adjusted of these limits before, so that it may be called with each
     /// part of a streamed response and the usage up to then. Limits that the entity does not have are left out.
+    ///
+    /// If the lease has several resources, a limit is corrected on each of them that took some of it; if none did, on the first
+    /// one that has it. So a call that takes `tpm` of a model and `usd` of a budget has both corrected.
     ///
     /// An error if the resource has no prices: the lease is as it was.
     ///
@@ -271,18 +319,23 @@ impl Lease {
     /// ```
     pub fn adjust_to_usage(&mut self, usage: &Usage) -> Result<&mut Self> {
         let prices = self.prices.clone().ok_or_else(|| no_prices(self.resource()))?;
-        let taken = self.taken();
         for (limit, used) in usage_amounts(&prices, usage, "usage")? {
-            if !self.is_counted() || self.can_adjust(limit) {
-                let delta = whole(used.millis() - amount_of(&taken, limit));
-                self.adjusted.insert(limit.clone(), delta);
+            let can_adjust = |own: &&mut ResourceUse| own.can_adjust(limit);
+            let some_took = self.uses.iter().any(|own| own.took(limit));
+            let all = self.uses.iter_mut().filter(can_adjust);
+            if some_took {
+                let took = all.filter(|own| own.took(limit));
+                took.for_each(|own| own.adjust_to(limit, used));
+            } else if let Some(first) = { all }.next() {
+                first.adjust_to(limit, used);
             }
         }
         Ok(self)
     }
 
-    /// Takes more tokens, if they are there: a real conditional write, at every charge, under the limits and the policy
-    /// that the call came with. What a policy lets pass while the table cannot be reached is not counted, and
+    /// Takes more tokens, if they are there: a real conditional write, at the entity and the parents that are charged, under
+    /// the limits and the policy that the call came with. If the lease has several resources, the limit belongs to the one that
+    /// [`adjust`](Lease::adjust) would correct. What a policy lets pass while the table cannot be reached is not counted, and
     /// [`admission`](Lease::admission) reports it.
     ///
     /// ```
@@ -299,7 +352,16 @@ impl Lease {
     /// # Ok(()) }
     /// ```
     pub async fn consume(&mut self, limit: impl AsRef<str>, tokens: u64) -> Result<()> {
-        let name = LimitName::from_stored(limit.as_ref())?;
+        let limit = LimitName::from_stored(limit.as_ref())?;
+        let part = match &self.uses[..] {
+            [_] => 0,
+            _ => self.part_of(&limit)?,
+        };
+        self.consume_part(part, &limit, tokens).await
+    }
+
+    /// Takes more tokens of a limit of one resource.
+    pub(super) async fn consume_part(&mut self, part: usize, limit: &LimitName, tokens: u64) -> Result<()> {
         let amount = Tokens::new(tokens)
             .map_err(|error| Error::invalid("amount", tokens.to_string(), error.to_string()))?
             .millis();
@@ -310,12 +372,17 @@ impl Lease {
                 "at least one token must be consumed",
             ));
         }
+        let more = Part {
+            amounts: smallvec![(limit.clone(), amount)],
+            estimate: None,
+            ..self.call.parts[part].clone()
+        };
         let buckets = self.buckets.clone();
         let _inside = buckets.enter()?;
         if self.is_counted() {
-            match self.take_more(&name, amount).await {
+            match self.take_more(&more).await {
                 Err(error) if error.is_unavailable() && self.policy() == OnUnavailable::Allow => {
-                    self.take_locally(&name, amount, &error)?;
+                    self.take_locally(&more, &error)?;
                     self.admission = Admission::PartlyCounted;
                     return Ok(());
                 }
@@ -324,65 +391,46 @@ impl Lease {
         }
         if self.local.is_some() {
             let full = buckets.shared().unavailable("too many buckets are in use");
-            self.take_locally(&name, amount, &full)?;
+            self.take_locally(&more, &full)?;
         }
-        add(&mut self.uncounted, &name, amount);
+        add(&mut self.uses[part].uncounted, limit, amount);
         Ok(())
     }
 
     fn policy(&self) -> OnUnavailable {
-        let stored = || {
-            self.buckets
-                .shared()
-                .cache
-                .policy(self.entity(), self.resource())
-                .0
-        };
-        self.call.policy.unwrap_or_else(stored)
+        self.call.policy(&self.buckets.shared().cache)
     }
 
     /// Takes from the process's own fraction of the limits, if it has one.
-    fn take_locally(&mut self, name: &LimitName, amount: i128, why: &Error) -> Result<()> {
-        if let Some(local) = &mut self.local {
-            return local.consume(name, amount, why);
+    fn take_locally(&mut self, more: &Part, why: &Error) -> Result<()> {
+        if let Some(local) = &mut self.local
+            && local.consume(more.index, &more.amounts, why)?
+        {
+            return Ok(());
         }
         let shared = self.buckets.shared();
-        if let Some(fraction) = &shared.fraction {
-            let more = Call {
-                amounts: smallvec![(name.clone(), amount)],
-                estimate: None,
-                ..self.call.clone()
-            };
-            self.local = Some(Box::new(outage::take_locally(
-                &self.buckets,
-                fraction,
-                &more,
-                why,
-            )?));
+        let Some(fraction) = &shared.fraction else {
+            return Ok(());
+        };
+        let taken = outage::take_locally(&self.buckets, fraction, std::slice::from_ref(more), why)?;
+        match &mut self.local {
+            Some(local) => local.absorb(taken),
+            None => self.local = Some(Box::new(taken)),
         }
         Ok(())
     }
 
-    async fn take_more(&mut self, name: &LimitName, amount: i128) -> Result<()> {
-        let amounts: Amounts = smallvec![(name.clone(), amount)];
-        let admitted = self.buckets.admit(&self.call, &amounts, None);
-        let (charges, grants) = self.buckets.in_time(&self.call.key, admitted).await?;
+    async fn take_more(&mut self, more: &Part) -> Result<()> {
+        let admitted = self.buckets.admit(std::slice::from_ref(more));
+        let (charges, grants) = self.buckets.in_time(&more.key, admitted).await?;
         for (charge, grant) in charges.into_iter().zip(grants) {
             let grant = granted(charge, grant);
             if !grant.observed().is_empty() && self.admission == Admission::Counted {
                 self.admission = Admission::Observed;
             }
-            self.hold(grant);
+            self.uses[more.index].hold(grant);
         }
         Ok(())
-    }
-
-    fn hold(&mut self, more: Grant) {
-        let same = |held: &&mut Grant| Arc::ptr_eq(held.bucket(), more.bucket());
-        match self.held.iter_mut().find(same) {
-            Some(held) => held.absorb(more),
-            None => self.held.push(more),
-        }
     }
 
     /// Keeps the tokens and writes the adjustments, one write for each charge that has any.
@@ -392,14 +440,7 @@ impl Lease {
     pub async fn commit(mut self) -> Result<()> {
         let pending = self.keep_all();
         let written = self.wait_for(pending).await;
-        match self.unknown.first() {
-            Some(limit) => Err(Error::invalid(
-                "limit",
-                limit,
-                "it was adjusted, but the entity has no such limit, or it counts calls in flight",
-            )),
-            None => written,
-        }
+        self.mistake.take().map_or(written, Err)
     }
 
     /// Corrects tokens and money to what the call really used, and commits, in one write for each charge: see
@@ -430,7 +471,7 @@ impl Lease {
 
     /// Commits without waiting, for code that cannot await, such as a drop. What has to be given up in the end is
     /// reported by [`RateLimiter::shutdown`](crate::RateLimiter::shutdown); an adjustment of a limit that does not exist
-    /// is logged.
+    /// is left out and logged.
     ///
     /// ```
     /// use zae_limiter::{Limit, RateLimiter};
@@ -446,30 +487,25 @@ impl Lease {
     /// # Ok(()) }
     /// ```
     pub fn commit_in_background(mut self) {
-        if let Some(limit) = self.unknown.first() {
-            tracing::warn!(entity = %self.entity(), resource = %self.resource(), limit, "an unknown limit was adjusted");
+        if let Some(error) = &self.mistake {
+            tracing::warn!(entity = %self.entity(), resource = %self.resource(), %error, "an adjustment was left out");
         }
         drop(self.keep_all());
     }
 
     /// Keeps the tokens and queues the adjustments.
-    fn keep_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
+    fn keep_all(&mut self) -> Vec<Written> {
         self.ended = true;
-        let changes = self.adjustments();
         if let Some(local) = self.local.take() {
             // A lease that is counted in part has its adjustments written.
-            let unwritten = if self.is_counted() {
-                Amounts::new()
+            let unwritten: Vec<_> = if self.is_counted() {
+                Vec::new()
             } else {
-                changes.clone()
+                self.uses.iter().map(ResourceUse::adjustments).collect()
             };
             local.keep(&unwritten);
         }
-        let mut written = Vec::new();
-        for grant in &mut self.held {
-            written.append(&mut grant.keep(&changes));
-        }
-        written
+        self.uses.iter_mut().flat_map(ResourceUse::keep).collect()
     }
 
     /// Gives everything back.
@@ -485,13 +521,13 @@ impl Lease {
     }
 
     /// Queues the refunds.
-    fn return_all(&mut self) -> Vec<oneshot::Receiver<Result<()>>> {
+    fn return_all(&mut self) -> Vec<Written> {
         self.ended = true;
         drop(self.local.take());
-        self.held.drain(..).flat_map(Grant::give_back).collect()
+        self.uses.iter_mut().flat_map(ResourceUse::give_back).collect()
     }
 
-    async fn wait_for(&self, written: Vec<oneshot::Receiver<Result<()>>>) -> Result<()> {
+    async fn wait_for(&self, written: Vec<Written>) -> Result<()> {
         if written.is_empty() {
             return Ok(());
         }
@@ -523,16 +559,11 @@ impl Lease {
         )
     }
 
-    fn can_adjust(&self, limit: &LimitName) -> bool {
-        let mut limits = self.held.iter().filter_map(|grant| grant.limit(limit));
-        limits.any(|limit| limit.kind().can_be_adjusted())
-    }
-
     /// True if permits of a limit on calls in flight have expired: their renewal failed, or this process was paused for too
     /// long. Other calls may run in their place by now.
     pub fn is_lost(&self) -> bool {
         let now = self.buckets.shared().now();
-        self.held.iter().flat_map(Grant::lots).any(|lot| lot.is_lost(now))
+        self.grants().flat_map(Grant::lots).any(|lot| lot.is_lost(now))
     }
 
     /// Waits until permits of this lease [are lost](Lease::is_lost). Never ends for a lease without permits.
@@ -555,15 +586,8 @@ impl Lease {
     /// # Ok(()) }
     /// ```
     pub async fn lost(&self) {
-        let lots = self.held.iter().flat_map(Grant::lots);
-        let mut waits: Vec<_> = lots.map(|lot| Box::pin(lot.wait_until_lost())).collect();
-        std::future::poll_fn(|context| {
-            let is_lost = waits
-                .iter_mut()
-                .any(|wait| wait.as_mut().poll(context).is_ready());
-            if is_lost { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
+        let lots = self.grants().flat_map(Grant::lots);
+        together::first(lots.map(|lot| lot.wait_until_lost())).await;
     }
 }
 
@@ -575,7 +599,8 @@ fn granted(charge: Charge, grant: Option<Grant>) -> Grant {
     })
 }
 
-/// Whole tokens of an amount in millitokens.
-fn whole(millis: i128) -> i64 {
-    i64::try_from(millis / 1000).unwrap_or(i64::MAX)
+/// The error for an adjustment of a limit that is not there.
+fn cannot_adjust(limit: &str) -> Error {
+    let rule = "it was adjusted, but the entity has no such limit, or it counts calls in flight";
+    Error::invalid("limit", limit, rule)
 }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use zae_limiter_schema::bucket::RetryAfter;
 
 use super::call::Call;
-use super::charge::{Charge, check_enabled};
+use super::charge::{Charge, bucket_order, charges, check_enabled};
 use super::lease::Lease;
 use crate::bucket::{Buckets, Turn, Wakeup, wait_jitter};
 use crate::status::Refusal;
@@ -18,25 +18,25 @@ use crate::{Error, Result};
 const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
 
 /// Asks like everybody else; only one that is refused waits, and one that finds others waiting. A waiter is in the wait
-/// queue of the entity's own bucket and, while a parent is what takes longest, in that parent's, together with the parent's
-/// other children. When its turn comes it asks again, and wakes the next waiters that fit as well.
+/// queue of the bucket that takes longest and, where that is a parent's, in that of the entity's own bucket on the same
+/// resource, too, together with the parent's other children. When its turn comes it asks again, and wakes the next waiters
+/// that fit as well.
 pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience: Duration) -> Result<Lease> {
     let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
     let arrival = buckets.arrival();
-    let charges = buckets.in_time(&call.key, buckets.charges(call)).await?;
+    let charges = buckets.in_time(call.key(), charges(buckets, &call.parts)).await?;
     check_enabled(&charges)?;
     let mut waiting = Waiting {
         buckets,
         charges: &charges,
+        order: bucket_order(&charges),
         deadline,
         arrival,
         turns: BTreeMap::new(),
         short: None,
         due: None,
     };
-    let others_wait = charges
-        .iter()
-        .any(|charge| charge.can_refuse() && !charge.bucket.waiters().is_empty());
+    let others_wait = charges.iter().any(others_wait);
     if !others_wait {
         match buckets.acquire_now(call).await {
             Err(Error::Refused(refused)) => waiting.refused(refused)?,
@@ -58,14 +58,21 @@ pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience
     }
 }
 
+/// True if calls wait for tokens that this one needs as well.
+fn others_wait(charge: &Charge) -> bool {
+    charge.can_refuse() && !charge.bucket.waiters().is_empty()
+}
+
 /// A call that waits.
 struct Waiting<'a> {
     buckets: &'a Arc<Buckets>,
     charges: &'a [Charge],
+    /// The order in which all calls take places.
+    order: Vec<usize>,
     deadline: Instant,
     /// Its place among all who wait.
     arrival: u64,
-    /// Its places in wait queues, by charge.
+    /// Its places in wait queues, by their position in the order.
     turns: BTreeMap<usize, Turn>,
     /// The charge that takes longest.
     short: Option<usize>,
@@ -74,19 +81,20 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Waits for its turn wherever others wait, from the entity's own bucket up, and then for its tokens to be due. A
-    /// refusal if there is no turn in time; at once if the calls ahead need everything until then.
+    /// Waits for its turn wherever others wait, and then for its tokens to be due. A refusal if there is no turn in time; at
+    /// once if the calls ahead need everything until then.
     async fn wait_for_turn(&mut self) -> Result<Option<Refusal>> {
         let charges = self.charges;
-        for (index, charge) in charges.iter().enumerate() {
-            let joins = index == 0 || self.short == Some(index) || !charge.bucket.waiters().is_empty();
-            let has_turn = self.turns.get(&index).is_some_and(|turn| !turn.is_waiting());
+        for (position, index) in self.order.clone().into_iter().enumerate() {
+            let charge = &charges[index];
+            let joins = self.is_own_of_short(index) || self.short == Some(index) || others_wait(charge);
+            let has_turn = self.turns.get(&position).is_some_and(|turn| !turn.is_waiting());
             if has_turn || !charge.can_refuse() || !joins {
                 continue;
             }
             // All calls take places in the same order, so that no call holds a place that another needs while it waits for one itself.
-            drop(self.turns.split_off(&(index + 1)));
-            let mut turn = match self.turns.remove(&index) {
+            drop(self.turns.split_off(&(position + 1)));
+            let mut turn = match self.turns.remove(&position) {
                 Some(turn) => turn,
                 None => {
                     let turn = charge.join_wait_queue(self.arrival)?;
@@ -109,7 +117,7 @@ impl Waiting<'_> {
                 Ok(Wakeup::Combined) => self.due = None,
                 Err(_) => return Ok(self.refusal_behind(index, &turn)),
             }
-            self.turns.insert(index, turn);
+            self.turns.insert(position, turn);
         }
         if let Some(due) = self.due.take() {
             self.sleep_until(due).await?;
@@ -117,15 +125,30 @@ impl Waiting<'_> {
         Ok(None)
     }
 
+    /// True for the entity's own bucket on the resource whose tokens take longest; before the first refusal, where others
+    /// wait.
+    fn is_own_of_short(&self, index: usize) -> bool {
+        let part = self.charges[index].part;
+        let in_part = |charge: &&Charge| charge.part == part;
+        let is_own = index == 0 || self.charges[index - 1].part != part;
+        let is_short = match self.short {
+            Some(short) => self.charges[short].part == part,
+            None => self.charges.iter().filter(in_part).any(others_wait),
+        };
+        is_own && is_short
+    }
+
     /// The refusal of a call that never had its turn: what the calls ahead want is not available to it. None if there is
     /// enough for all of them.
     fn refusal_behind(&self, index: usize, turn: &Turn) -> Option<Refusal> {
         let ahead = turn.ahead();
+        let part = self.charges[index].part;
         let statuses = self.charges.iter().enumerate().flat_map(|(at, charge)| {
-            if at < index {
-                charge.statuses(false)
-            } else {
+            // Those ahead need tokens of the parents too; what else they need is not known.
+            if at >= index && charge.part == part {
                 charge.statuses_behind(&ahead)
+            } else {
+                charge.statuses(false)
             }
         });
         let refused = Refusal::new(statuses.collect());
@@ -142,21 +165,27 @@ impl Waiting<'_> {
         }
     }
 
-    /// Keeps its place at the entity's own bucket and at the one it waits for, and leaves all others. An error if its
-    /// tokens will not be available in time.
+    /// Keeps its place at the bucket that it waits for and at the entity's own on that resource, and leaves all others. An
+    /// error if its tokens will not be available in time.
     fn refused(&mut self, refused: Arc<Refusal>) -> Result<()> {
         let due = match refused.retry_after() {
             RetryAfter::After(wait) if Instant::now() + wait <= self.deadline => Instant::now() + wait,
             _ => return Err(Error::Refused(refused)),
         };
-        let longest = refused.primary_limit().map(|status| &status.entity);
-        let short = self
-            .charges
-            .iter()
-            .position(|charge| Some(&charge.bucket.key().entity) == longest);
-        self.turns.retain(|index, _| *index == 0 || Some(*index) == short);
+        let longest = refused
+            .primary_limit()
+            .map(|status| (&status.entity, &status.resource));
+        self.short = self.charges.iter().position(|charge| {
+            let key = charge.bucket.key();
+            Some((&key.entity, &key.resource)) == longest
+        });
+        self.due = Some(due);
+        for (position, index) in self.order.iter().enumerate() {
+            if !self.is_own_of_short(*index) && self.short != Some(*index) {
+                self.turns.remove(&position);
+            }
+        }
         self.turns.values_mut().for_each(Turn::step_back_unless_first);
-        (self.short, self.due) = (short, Some(due));
         Ok(())
     }
 
@@ -167,8 +196,8 @@ impl Waiting<'_> {
 
     /// The next waiters that fit as well ask with it.
     fn wake_next(&self) {
-        for (index, turn) in &self.turns {
-            let charge = &self.charges[*index];
+        for (position, turn) in &self.turns {
+            let charge = &self.charges[self.order[*position]];
             turn.wake_next(|batch| charge.fits(batch));
         }
     }

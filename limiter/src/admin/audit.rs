@@ -5,11 +5,12 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use zae_limiter_dynamo::{Query, Sort, key_of};
+use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::keys::{self, prefix};
 use zae_limiter_schema::money::{MicroDollars, Prices};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityId, Limit,
-    LimitKind, Timestamp, Ulid,
+    LimitField, Timestamp, Ulid,
 };
 
 use super::paging::{self, Rows};
@@ -121,6 +122,18 @@ impl Repository {
         self.event(subject, action, None, details).await
     }
 
+    /// The event of a change of a bucket by hand.
+    pub(super) async fn bucket_event(
+        &self,
+        bucket: &BucketKey,
+        action: AuditAction,
+        details: Details,
+    ) -> Result<AuditEvent> {
+        let subject = AuditSubject::Entity(bucket.entity.clone());
+        self.event(subject, action, Some(bucket.resource.as_str()), details)
+            .await
+    }
+
     /// The event of a change to a level of configuration.
     pub(super) async fn config_event(
         &self,
@@ -207,26 +220,22 @@ pub(super) fn config_details(record: &ConfigRecord) -> Details {
 }
 
 fn limit_details(limit: &Limit) -> AttributeValue {
-    let number = |value: u64| AttributeValue::N(value.to_string());
-    let numbers = match limit.kind() {
-        LimitKind::Rate(rate) => vec![
-            ("capacity", number(rate.capacity().get())),
-            ("burst", number(rate.burst().get())),
-            ("refill_amount", number(rate.refill_amount().get())),
-            ("refill_period_seconds", number(rate.refill_period_seconds())),
-        ],
-        LimitKind::Quota(quota) => vec![
-            ("quota", number(quota.amount().get())),
-            ("per", text(&quota.period().to_string())),
-        ],
-        LimitKind::Concurrency(limit) => vec![
-            ("concurrency", number(limit.permits().get())),
-            ("expires_after_seconds", number(limit.expires_after_seconds())),
-        ],
+    let value = |value| match value {
+        LimitField::Number(number) => AttributeValue::N(number.to_string()),
+        LimitField::Numbers(numbers) => {
+            let numbers = numbers
+                .into_iter()
+                .map(|number| AttributeValue::N(number.to_string()));
+            AttributeValue::L(numbers.collect())
+        }
+        LimitField::Text(value) => text(&value),
     };
-    let name = ("name", text(limit.name().as_str()));
-    let details = numbers.into_iter().chain([name]);
-    AttributeValue::M(details.map(|(name, value)| (name.to_owned(), value)).collect())
+    let details = limit.fields().into_iter();
+    AttributeValue::M(
+        details
+            .map(|(name, field)| (name.to_owned(), value(field)))
+            .collect(),
+    )
 }
 
 /// Prices as they are written in a limits file.

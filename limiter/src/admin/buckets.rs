@@ -1,8 +1,10 @@
 //! Buckets as they are now, for people who look at them.
 
-use zae_limiter_schema::bucket::{Attributes, ClientTag, Decoded, Image, LimitImage, Slot};
+use zae_limiter_schema::bucket::{Attributes, ClientTag, Decoded, Image, LimitOnItem, Slot};
 use zae_limiter_schema::keys::prefix;
-use zae_limiter_schema::{EntityId, Item, LimitName, Malformed, Resource, Timestamp, whole_tokens};
+use zae_limiter_schema::{
+    EntityId, Item, LimitName, Malformed, QuotaPeriod, Resource, Timestamp, whole_tokens,
+};
 
 /// A bucket as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +18,7 @@ pub struct BucketState {
     pub at: Timestamp,
     /// Time of the last refill.
     pub refilled_at: Timestamp,
-    /// Its limits, by name. Those with missing or invalid attributes are left out.
+    /// Its limits of all kinds, by name. Those with missing or invalid attributes are left out.
     pub limits: Vec<BucketLimit>,
     /// Acquires since it was created.
     pub acquires: u64,
@@ -32,18 +34,45 @@ pub struct BucketState {
 pub struct BucketLimit {
     /// Its name.
     pub name: LimitName,
-    /// Tokens per period.
+    /// Tokens per period, or permits.
     pub capacity: u64,
     /// The most that can be available at once.
     pub burst: u64,
-    /// Tokens that each period adds.
-    pub refill_amount: u64,
-    /// The length of a period in milliseconds.
-    pub refill_period_ms: u64,
-    /// Tokens available now. Negative is debt.
+    /// Tokens or permits available now. Negative is debt.
     pub available: i64,
-    /// Net tokens consumed since the limit came to the bucket.
+    /// Net tokens consumed since the limit came to the bucket; permits taken.
     pub consumed: i64,
+    /// What only limits of its kind have.
+    pub kind: BucketLimitKind,
+}
+
+/// What a limit of a bucket has because of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BucketLimitKind {
+    /// A rate.
+    Rate {
+        /// Tokens that each period adds.
+        refill_amount: u64,
+        /// The length of a period in milliseconds.
+        refill_period_ms: u64,
+    },
+    /// A quota.
+    Quota {
+        /// Its period.
+        period: QuotaPeriod,
+        /// Tokens used in the period that runs.
+        used: i64,
+        /// When that period ends; none runs if nothing was used since the last one.
+        period_end: Option<Timestamp>,
+    },
+    /// A limit on calls in flight.
+    Concurrency {
+        /// Permits that are held and have not expired.
+        held: i64,
+        /// How long one lasts if nobody releases or renews it, in seconds.
+        expires_after_seconds: u64,
+    },
 }
 
 /// A client that wrote a bucket.
@@ -76,7 +105,7 @@ pub(super) fn decode(item: &Item) -> Result<Option<Image>, Malformed> {
 
 impl BucketState {
     pub(super) fn new(entity: EntityId, resource: Resource, image: &Image, now: Timestamp) -> Self {
-        let limits = image.limits.iter();
+        let limits = image.all_limits().into_iter();
         let mut writers: Vec<_> = image
             .slots
             .values()
@@ -92,7 +121,7 @@ impl BucketState {
             at: now,
             refilled_at: image.refilled_at,
             limits: limits
-                .map(|(name, limit)| BucketLimit::new(name.clone(), limit, image.elapsed(now)))
+                .map(|(name, limit)| BucketLimit::new(name.clone(), limit, image.elapsed(now), now))
                 .collect(),
             acquires: u64::try_from(image.events).unwrap_or(0),
             writers,
@@ -102,17 +131,33 @@ impl BucketState {
 }
 
 impl BucketLimit {
-    fn new(name: LimitName, limit: &LimitImage, elapsed: i128) -> Self {
-        let params = limit.token_bucket.params;
+    fn new(name: LimitName, limit: LimitOnItem<'_>, elapsed: i128, now: Timestamp) -> Self {
         let amount = |millitokens| u64::try_from(whole_tokens(millitokens)).unwrap_or(u64::MAX);
+        let number = |millitokens| clamped(whole_tokens(millitokens));
         Self {
             name,
-            capacity: amount(params.capacity()),
-            burst: amount(params.burst()),
-            refill_amount: amount(params.amount()),
-            refill_period_ms: u64::try_from(params.period()).unwrap_or(u64::MAX),
-            available: clamped(whole_tokens(limit.token_bucket.available(elapsed))),
-            consumed: clamped(whole_tokens(limit.consumed)),
+            capacity: amount(limit.capacity()),
+            burst: amount(limit.burst()),
+            available: number(limit.available(elapsed, now)),
+            consumed: number(limit.consumed()),
+            kind: match limit {
+                LimitOnItem::Rate(rate) => BucketLimitKind::Rate {
+                    refill_amount: amount(rate.token_bucket.params.amount()),
+                    refill_period_ms: u64::try_from(rate.token_bucket.params.period()).unwrap_or(u64::MAX),
+                },
+                LimitOnItem::Quota(quota) => {
+                    let (used, period_end) = quota.at(now);
+                    BucketLimitKind::Quota {
+                        period: quota.period.clone(),
+                        used: number(used),
+                        period_end,
+                    }
+                }
+                LimitOnItem::Concurrency(limit) => BucketLimitKind::Concurrency {
+                    held: number(limit.held_at(now)),
+                    expires_after_seconds: u64::try_from(limit.expires_after_seconds).unwrap_or(0),
+                },
+            },
         }
     }
 }

@@ -91,14 +91,13 @@ pub(super) async fn measure(
             .chunks(100)
         {
             for (entity, image) in read_buckets(table, keys, scope).await? {
-                let Some(of_limit) = image.limits.get(&limit) else {
+                let Some(of_limit) = image.all_limits().remove(&limit) else {
                     continue;
                 };
-                let available = of_limit.token_bucket.available(image.elapsed(now));
+                let available = of_limit.available(image.elapsed(now), now);
                 entities.push(EntityCapacity {
                     entity,
-                    capacity: u64::try_from(whole_tokens(of_limit.token_bucket.params.capacity()))
-                        .unwrap_or(u64::MAX),
+                    capacity: u64::try_from(whole_tokens(of_limit.capacity())).unwrap_or(u64::MAX),
                     available: clamped(whole_tokens(available)),
                 });
             }

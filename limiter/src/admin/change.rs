@@ -72,7 +72,7 @@ impl ConfigChange {
         self
     }
 
-    /// Takes the prices away.
+    /// Removes the prices.
     pub fn without_prices(mut self) -> Self {
         self.prices = Setting::Nothing;
         self

@@ -6,7 +6,7 @@ use zae_limiter_schema::{AttributeValue, Metadata};
 use crate::json::from_json;
 use crate::{Error, Result};
 
-/// Notes stand in the entity and again in the event of its change, and an item holds 400 KB.
+/// Notes are stored in the entity and again in the audit event of its change, and an item holds 400 KB.
 const MAX_BYTES: usize = 100 * 1024;
 /// DynamoDB allows 32 levels, and an event's details are two levels around the notes.
 const MAX_LEVELS: usize = 30;

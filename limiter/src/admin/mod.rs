@@ -1,6 +1,7 @@
 //! What is stored and managed: entities, configuration, audit events, usage, versions and the table itself.
 
 mod audit;
+mod bucket_change;
 mod buckets;
 mod capacity;
 mod change;
@@ -29,7 +30,10 @@ mod usage_counter;
 mod usage_query;
 mod versions;
 
-pub use buckets::{BucketLimit, BucketState, BucketWriter};
+#[cfg(test)]
+pub(crate) use bucket_change::{ChangeStore, Committed, Found, Plan, TopUpRequest, change_once};
+pub use bucket_change::{LimitReset, ResetReport, TopUp, TopUpReport};
+pub use buckets::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};
 pub use change::ConfigChange;
 pub(crate) use config_write::config_write;

@@ -1,8 +1,8 @@
 //! Counting the usage of an embedded table in the process, with the aggregator's own code.
 
-use zae_limiter_aggregator::{Aggregator, DynamoDb};
+use zae_limiter_aggregator::{Aggregator, Alerts, DynamoDb, ThresholdEvent};
 use zae_limiter_dynamo::EmbeddedStore;
-use zae_limiter_function::{EmbeddedMapping, LoggedDeadLetters};
+use zae_limiter_function::{CallError, EmbeddedMapping, LoggedDeadLetters};
 use zae_limiter_schema::{StackName, WindowKind};
 
 use crate::Result;
@@ -12,7 +12,21 @@ const RETENTION_DAYS: u32 = 90;
 
 /// Counts the changes of an embedded table every two seconds, for as long as it exists.
 #[derive(Debug)]
-pub(crate) struct UsageCounter(EmbeddedMapping<Aggregator<DynamoDb, LoggedDeadLetters>>);
+pub(crate) struct UsageCounter(EmbeddedMapping<Aggregator<DynamoDb, LoggedDeadLetters, LoggedAlerts>>);
+
+/// Without a bus, an event about a threshold is a line of the log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoggedAlerts;
+
+impl Alerts for LoggedAlerts {
+    async fn send(&self, events: &[&ThresholdEvent]) -> Result<Vec<Result<(), CallError>>, CallError> {
+        let log = |event: &ThresholdEvent| {
+            tracing::warn!(event = event.to_json(), "quota threshold crossed");
+            Ok(())
+        };
+        Ok(events.iter().map(|event| log(event)).collect())
+    }
+}
 
 impl UsageCounter {
     pub(super) async fn start(store: &EmbeddedStore, table: &StackName) -> Result<Self> {
@@ -23,7 +37,8 @@ impl UsageCounter {
             LoggedDeadLetters,
             WindowKind::ALL.to_vec(),
             RETENTION_DAYS,
-        );
+        )
+        .with_alerts(Some(LoggedAlerts));
         let changes = store.stream(table, "usage").await?;
         Ok(Self(EmbeddedMapping::start(changes, aggregator)?))
     }

@@ -104,6 +104,11 @@ impl Grant {
         self.passed.as_ref().map_or(&[], |passed| &passed.observed)
     }
 
+    /// Whether the limits were enforced.
+    pub(crate) fn mode(&self) -> Mode {
+        self.config.mode()
+    }
+
     /// True if there is nothing to return.
     pub(crate) fn holds_nothing(&self) -> bool {
         self.taken.is_empty()

@@ -8,7 +8,6 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use smallvec::smallvec;
 use zae_limiter_schema::bucket::{BucketKey, Outlook, Params, RetryAfter, TokenBucket};
 use zae_limiter_schema::{LimitName, LimitSet, Mode, Timestamp};
 
@@ -90,6 +89,8 @@ impl LocalBucket {
 /// What a call asks of one bucket.
 #[derive(Debug, Clone)]
 pub(crate) struct LocalCharge {
+    /// The index of the call's part that it belongs to.
+    pub(crate) part: usize,
     pub(crate) key: BucketKey,
     pub(crate) limits: LimitSet,
     pub(crate) amounts: Amounts,
@@ -277,27 +278,32 @@ impl LocalTokens {
         Ok(portion)
     }
 
-    /// Takes so much more of a limit, at every level that has it.
-    pub(crate) fn consume(&mut self, limit: &LimitName, amount: i128, why: &Error) -> Result<()> {
-        if self
-            .levels
-            .first()
-            .is_some_and(|own| own.limits.get(limit).is_none())
-        {
+    /// Takes more of a part, at every level that has the limits. False if nothing of the part is held.
+    pub(crate) fn consume(&mut self, part: usize, amounts: &Amounts, why: &Error) -> Result<bool> {
+        let levels: Vec<_> = self.levels.iter().filter(|level| level.part == part).collect();
+        let Some(own) = levels.first() else {
+            return Ok(false);
+        };
+        let mut asked = amounts.iter().map(|(limit, _)| limit);
+        if let Some(unknown) = asked.find(|limit| own.limits.get(limit).is_none()) {
             return Err(Error::invalid(
                 "limit",
-                limit.as_str(),
+                unknown.as_str(),
                 "the entity has no such limit",
             ));
         }
-        let levels = self.levels.iter().map(|level| LocalCharge {
-            amounts: match level.limits.get(limit) {
-                Some(_) => smallvec![(limit.clone(), amount)],
-                None => Amounts::new(),
-            },
-            ..level.clone()
+        let levels = levels.into_iter().map(|level| {
+            let here = amounts
+                .iter()
+                .filter(|(limit, _)| level.limits.get(limit).is_some());
+            LocalCharge {
+                amounts: here.cloned().collect(),
+                ..level.clone()
+            }
         });
-        self.take_more(levels.collect(), why)
+        let levels = levels.collect();
+        self.take_more(levels, why)?;
+        Ok(true)
     }
 
     fn take_more(&mut self, levels: Vec<LocalCharge>, why: &Error) -> Result<()> {
@@ -311,23 +317,33 @@ impl LocalTokens {
             }
             Taken::NoRoom => return Err(why.clone()),
         }
-        if self.levels.is_empty() {
-            self.levels = levels;
-            return Ok(());
-        }
-        for (held, more) in self.levels.iter_mut().zip(levels) {
-            held.amounts.extend(more.amounts);
+        for more in levels {
+            self.hold(more);
         }
         Ok(())
     }
 
-    /// Keeps the tokens and books what was used more or less, in millitokens.
-    pub(crate) fn keep(mut self, changes: &Amounts) {
+    /// Holds what was taken of another part.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        for more in std::mem::take(&mut other.levels) {
+            self.hold(more);
+        }
+    }
+
+    fn hold(&mut self, more: LocalCharge) {
+        match self.levels.iter_mut().find(|held| held.key == more.key) {
+            Some(held) => held.amounts.extend(more.amounts),
+            None => self.levels.push(more),
+        }
+    }
+
+    /// Keeps the tokens and books what was used more or less of each part, in millitokens.
+    pub(crate) fn keep(mut self, changes: &[Amounts]) {
         let levels = std::mem::take(&mut self.levels);
         let changes: Vec<_> = levels
             .into_iter()
             .map(|level| {
-                let mut own = changes.clone();
+                let mut own = changes.get(level.part).cloned().unwrap_or_default();
                 own.extend(level.released());
                 (level.key, own)
             })

@@ -90,7 +90,7 @@ pub struct LimiterStats {
     /// How often tokens of a chunk were spent instead of a write, by bucket
     /// ([`RateLimiterBuilder::token_chunks`](crate::RateLimiterBuilder::token_chunks)).
     pub chunk_grants: u64,
-    /// Tokens in hand now: taken from the table and not spent yet, of all buckets and limits together. All processes
+    /// Tokens of chunks now: taken from the table and not spent yet, of all buckets and limits together. All processes
     /// together admit at most this much more than burst and refill over an interval that begins now.
     pub chunk_tokens: u64,
     /// The most tokens that were in hand at one time: the bound for any interval.

@@ -98,9 +98,9 @@ impl ResolvedConfig {
         )
     }
 
-    /// The parent that acquires count on too.
-    pub(crate) fn cascades_to(&self) -> Option<&EntityId> {
-        self.parent.as_ref().filter(|_| self.cascade)
+    /// The parent that acquires count on too: as the entity's record says, unless a call says otherwise.
+    pub(crate) fn charged_parent(&self, call: Option<bool>) -> Option<&EntityId> {
+        self.parent.as_ref().filter(|_| call.unwrap_or(self.cascade))
     }
 }
 

@@ -136,7 +136,11 @@ pub const METRICS: [Metric; 23] = [
         &[],
         "How often tokens of a chunk were spent without a write.",
     ),
-    gauge(CHUNK_TOKENS, &["table"], "Tokens in hand."),
+    gauge(
+        CHUNK_TOKENS,
+        &["table"],
+        "Tokens of chunks that are not spent yet.",
+    ),
     gauge(BUCKETS, &["table"], "Buckets that are kept in memory."),
     gauge(
         CLOCK_OFFSET,

@@ -45,11 +45,12 @@ impl Metrics {
         };
         let now = buckets.shared().clock.elapsed();
         let resource = self.resources.of(resource.as_str());
-        counter!(list::ACQUIRES, "resource" => resource.clone(), "outcome" => outcome).increment(1);
+        counter!(list::ACQUIRES, "resource" => resource, "outcome" => outcome).increment(1);
         histogram!(list::ACQUIRE_DURATION, "outcome" => outcome).record(now.saturating_sub(started.0));
         let count = |name: &'static str, status: &LimitStatus| {
             let limit = SharedString::from_shared(status.limit.name().as_str().into());
-            counter!(name, "resource" => resource.clone(), "limit" => limit).increment(1);
+            let resource = self.resources.of(status.resource.as_str());
+            counter!(name, "resource" => resource, "limit" => limit).increment(1);
         };
         match result {
             Err(Error::Refused(refusal)) => {

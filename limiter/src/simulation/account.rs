@@ -173,6 +173,37 @@ impl Account {
         found
     }
 
+    /// A top-up fills the limit up to its burst, and is no consumption. The stored level must be the exact one.
+    pub(super) fn top_up(
+        &mut self,
+        name: &LimitName,
+        amount: i128,
+        decided: i64,
+        after: &Image,
+    ) -> Option<String> {
+        let (exact, limit) = (self.limits.get_mut(name)?, after.limits.get(name)?);
+        exact.behind = (exact.at - decided).max(0);
+        let params = exact.token_bucket.params;
+        if exact.behind > 0 {
+            let kept = i128::from(exact.behind) * params.amount() / params.period() + 1;
+            exact.latent = exact.latent.max(kept);
+        }
+        exact.advance(decided);
+        exact.latest = exact.latest.max(decided);
+        exact.token_bucket = exact.token_bucket.credit(0, amount);
+        exact.net -= amount;
+        let elapsed = i128::from((exact.at - after.refilled_at.millis()).max(0));
+        let stored = limit.token_bucket.available(elapsed);
+        let right = exact.token_bucket.tokens;
+        let allowed = right - 2 - exact.slack..=right + 1 + exact.latent.max(exact.slack);
+        if allowed.contains(&stored) {
+            exact.token_bucket.tokens = stored;
+            None
+        } else {
+            Some(format!("{name}: stored level {stored}, exact level {right}"))
+        }
+    }
+
     /// The stored level must be the exact one: not above, and not below by more than the rounding of one write.
     pub(super) fn compare(&mut self, after: &Image, write: &BucketWrite) -> Vec<String> {
         let mut found = Vec::new();

@@ -1,8 +1,8 @@
 //! Writes as they would be without one of the protocol's rules.
 
 use zae_limiter_schema::bucket::{
-    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, RateRow, Row, RowForm, Scalar,
-    Statement, WriteKind,
+    Action, Attr, Attributes, BucketWrite, Condition, Decoded, Field, QuotaField, QuotaForm, RateRow, Row,
+    RowForm, Scalar, Statement, WriteKind,
 };
 
 use super::Mutation;
@@ -45,6 +45,24 @@ pub(super) fn broken(
         }
         Some(Mutation::CreditsWithoutClamp) => unclamp(&mut statement, write, before),
         Some(Mutation::MarginAboveBurst) => raise_full_limits(&mut statement, write, before),
+        Some(Mutation::QuotaWithoutCap) => {
+            let is_cap = |condition: &Condition| {
+                matches!(condition, Condition::AtMost(Attr::Quota(_, QuotaField::Used), _))
+            };
+            statement.conditions.retain(|condition| !is_cap(condition));
+        }
+        Some(Mutation::PeriodUnseen) => {
+            let begins =
+                |row: &Row| matches!(row, Row::Quota(row) if matches!(row.form, QuotaForm::Begin { .. }));
+            if write.rows.iter().any(begins) {
+                statement.conditions.retain(|condition| match condition {
+                    Condition::Missing(attr) | Condition::Is(attr, _) => {
+                        !matches!(attr, Attr::Quota(_, QuotaField::PeriodEnd))
+                    }
+                    _ => true,
+                });
+            }
+        }
         _ => {}
     }
     statement

@@ -11,7 +11,7 @@ use zae_limiter_schema::{
 
 use super::faults::Scenario;
 use super::modes::Modes;
-use super::traffic::RESOURCE;
+use super::traffic::{BUDGET, RESOURCE};
 
 /// How long after it was read a configuration may be written to a bucket, in milliseconds.
 const PARAMETERS_FRESH: i64 = 3_000;
@@ -25,7 +25,7 @@ const WITH_OWN_LIMITS: &str = "b";
 /// The stored configuration.
 #[derive(Debug)]
 pub(super) struct Configuration {
-    /// The limits of the resource, and since when.
+    /// The limits of both resources, and since when.
     versions: Vec<(i64, LimitSet)>,
     pub(super) parents: BTreeMap<EntityId, EntityId>,
     pub(super) modes: Modes,
@@ -55,10 +55,11 @@ fn own_limits() -> LimitSet {
     limits((8, 8), (40, 25))
 }
 
+/// The parameters of the rates.
 fn params(limits: &LimitSet) -> BTreeMap<LimitName, Params> {
     let params = limits
         .iter()
-        .map(|limit| (limit.name().clone(), Params::from(limit.rate().unwrap())));
+        .filter_map(|limit| Some((limit.name().clone(), Params::from(limit.rate()?))));
     params.collect()
 }
 
@@ -95,15 +96,17 @@ impl Configuration {
 
     /// A configuration or an entity's record. A stale read of the resource's limits shows those before.
     pub(super) fn find(&self, key: &Key, stale: bool) -> Option<Item> {
-        let resource = Resource::parse(RESOURCE).ok()?;
-        let level = ConfigLevel::Resource(resource.clone());
-        if *key == keys::config(&level) {
-            let before = self.versions.len().checked_sub(2).filter(|_| stale);
-            let limits = before.map_or(self.limits(), |index| &self.versions[index].1);
-            return Some(ConfigRecord::new(level, limits.clone()).to_item());
-        }
-        if let Some(record) = self.of_entity(key, &resource) {
-            return Some(record.to_item());
+        for resource in [RESOURCE, BUDGET] {
+            let resource = Resource::parse(resource).ok()?;
+            let level = ConfigLevel::Resource(resource.clone());
+            if *key == keys::config(&level) {
+                let before = self.versions.len().checked_sub(2).filter(|_| stale);
+                let limits = before.map_or(self.limits(), |index| &self.versions[index].1);
+                return Some(ConfigRecord::new(level, limits.clone()).to_item());
+            }
+            if let Some(record) = self.of_entity(key, &resource) {
+                return Some(record.to_item());
+            }
         }
         let id = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
         if *key != keys::entity_meta(&id) {

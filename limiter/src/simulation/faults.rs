@@ -33,7 +33,7 @@ pub(super) struct Scenario {
     pub(super) callers_per_limiter: usize,
     pub(super) peers: usize,
     pub(super) duration: Duration,
-    /// Answers that never arrive, though the write happened.
+    /// Responses that never arrive, though the write happened.
     pub(super) lost_responses: u32,
     /// Requests that the network delivers twice.
     pub(super) repeated: u32,
@@ -78,6 +78,8 @@ pub(super) struct Scenario {
     pub(super) given_limits: u32,
     /// Leases that take more.
     pub(super) more: u32,
+    /// Calls that charge two resources.
+    pub(super) several: u32,
     /// Parents and cascading change while traffic runs.
     pub(super) family_changes: bool,
     /// Modes of entities change while traffic runs, now and then with a refresh of their buckets.
@@ -98,6 +100,8 @@ pub(super) struct Scenario {
     pub(super) skew: i64,
     /// New buckets carry this many slots of an earlier release.
     pub(super) legacy_slots: u32,
+    /// Somebody tops up buckets while traffic runs.
+    pub(super) top_ups: bool,
     /// Writes and reads of buckets also go through the SDK to the embedded store.
     pub(super) sdk: bool,
     pub(super) mutation: Option<Mutation>,
@@ -136,6 +140,7 @@ impl Scenario {
             patient: 0,
             given_limits: 0,
             more: 0,
+            several: 0,
             family_changes: false,
             modes: false,
             own_limits: false,
@@ -146,12 +151,13 @@ impl Scenario {
             wrong_dates: 0,
             skew: 0,
             legacy_slots: 0,
+            top_ups: false,
             sdk: false,
             mutation: None,
         }
     }
 
-    /// Everything at once: a fifth of the answers lost, three in a hundred requests late.
+    /// Everything at once: a fifth of the responses lost, three in a hundred requests late.
     pub(super) fn hostile(seed: u64) -> Self {
         Self {
             lost_responses: 200,
@@ -219,6 +225,7 @@ impl Scenario {
     pub(super) fn switching(seed: u64) -> Self {
         Self {
             modes: true,
+            several: 200,
             failed_reads: 0,
             patient: 200,
             cascade: seed % 4 < 2,
@@ -230,6 +237,20 @@ impl Scenario {
             } else {
                 Self::calm(seed)
             }
+        }
+    }
+
+    /// As hostile, with calls that charge two resources, wait, and take more.
+    pub(super) fn several(seed: u64) -> Self {
+        Self {
+            several: 600,
+            patient: if seed.is_multiple_of(2) { 200 } else { 0 },
+            more: 200,
+            cancelled: 100,
+            cascade: !seed.is_multiple_of(3),
+            own_limits: seed.is_multiple_of(5),
+            crashes: 0,
+            ..Self::hostile(seed)
         }
     }
 

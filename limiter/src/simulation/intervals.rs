@@ -83,6 +83,18 @@ impl Intervals {
         }
     }
 
+    /// Somebody tops a limit up: as if that much had been given back.
+    pub(super) fn topped_up(
+        &mut self,
+        key: &BucketKey,
+        limit: &LimitName,
+        amount: i128,
+        (from, to): (i64, i64),
+    ) {
+        let record = self.records.entry((key.clone(), limit.clone())).or_default();
+        record.credits.push(Span { from, to, amount });
+    }
+
     /// Somebody deletes a bucket. The next one starts with a burst, as if that much had been given back.
     pub(super) fn deleted(&mut self, key: &BucketKey, at: i64) {
         for ((bucket, _), record) in &mut self.records {

@@ -28,6 +28,7 @@ mod doubt;
 mod expiry;
 mod faults;
 mod intervals;
+mod kinds;
 mod modes;
 mod oracle;
 mod peer;
@@ -37,6 +38,7 @@ mod run;
 mod sdk;
 mod tests;
 mod throttling;
+mod top_ups;
 mod traffic;
 mod unwritten;
 mod world;
@@ -65,6 +67,12 @@ pub(crate) enum Mutation {
     MarginAboveBurst,
     /// The configuration is not read consistently before it is written to a bucket.
     InconsistentReload,
+    /// What is used of a quota has no upper bound.
+    QuotaWithoutCap,
+    /// A period begins whatever the item's last one is.
+    PeriodUnseen,
+    /// A top-up does not require that there is no idempotency record of it.
+    TopUpWithoutRecord,
 }
 
 impl Mutation {
@@ -77,4 +85,7 @@ impl Mutation {
         Self::CreditsWithoutClamp,
         Self::MarginAboveBurst,
     ];
+
+    /// Those of quotas and permits.
+    pub(crate) const OF_KINDS: [Self; 2] = [Self::QuotaWithoutCap, Self::PeriodUnseen];
 }

@@ -1,15 +1,18 @@
 //! An exact bucket for every bucket of the table, moved by the writes that really happened.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::RangeInclusive;
 
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Decoded, Image, SlotBefore, WriteKind};
+use zae_limiter_schema::keys::Key;
 
 use super::account::{Account, Exact};
 use super::clock::START;
 use super::doubt::Doubt;
 use super::intervals::Intervals;
+use super::kinds::Kinds;
+use super::top_ups::TopUp;
 
 /// Clocks that differ by no more are right, in milliseconds.
 const MAX_SPREAD: i64 = 4_000;
@@ -34,8 +37,11 @@ pub(super) struct Shortage {
 pub(super) struct Oracle {
     accounts: BTreeMap<BucketKey, Account>,
     applied: HashSet<(i128, BucketKey)>,
+    /// How often each top-up was made.
+    pub(super) top_ups: HashMap<Key, u32>,
     pub(super) violations: Vec<Violation>,
     pub(super) intervals: Intervals,
+    pub(super) kinds: Kinds,
     pub(super) doubt: Doubt,
     /// Net consumption booked by all writes, by bucket and limit, across incarnations.
     pub(super) booked: BTreeMap<(BucketKey, LimitName), i128>,
@@ -61,8 +67,10 @@ impl Oracle {
         Self {
             accounts: BTreeMap::new(),
             applied: HashSet::new(),
+            top_ups: HashMap::new(),
             violations: Vec::new(),
             intervals: Intervals::default(),
+            kinds: Kinds::default(),
             doubt: Doubt::default(),
             booked: BTreeMap::new(),
             spread,
@@ -114,6 +122,7 @@ impl Oracle {
         if !self.with_peers {
             found.extend(account.compare(&after, write));
         }
+        found.extend(self.kinds.applied(write, &after, at, self.spread / 2));
         account.remember(at);
         for (limit, demand) in &write.batch.demands {
             *self.booked.entry((write.key.clone(), limit.clone())).or_default() += demand.consumption();
@@ -125,6 +134,27 @@ impl Oracle {
                 at,
                 format!("{:?} on {}/{}: {what}", write.kind, key.entity, key.resource),
             );
+        }
+    }
+
+    /// A top-up was made at `at`, under this record. It is no consumption: the usage stays as it is.
+    pub(super) fn topped_up(&mut self, record: &Key, top_up: &TopUp, after: &Attributes, at: i64) {
+        let made = self.top_ups.entry(record.clone()).or_default();
+        *made += 1;
+        if *made > 1 {
+            self.violation(at, "a top-up was made twice".to_owned());
+        }
+        let (Some(after), Ok(limit)) = (image(after), LimitName::parse(top_up.limit)) else {
+            return self.violation(at, "a top-up left something that is no bucket".to_owned());
+        };
+        let (amount, decided) = (i128::from(top_up.amount) * 1_000, top_up.decided_at);
+        let span = (decided.min(at), decided.max(at));
+        self.intervals.topped_up(&top_up.bucket, &limit, amount, span);
+        let account = self.accounts.entry(top_up.bucket.clone()).or_default();
+        let wrong = account.top_up(&limit, amount, decided, &after);
+        account.remember(at);
+        if let Some(what) = wrong {
+            self.violation(at, format!("top-up of {}: {what}", top_up.bucket.entity));
         }
     }
 
@@ -173,6 +203,9 @@ impl Oracle {
 
     /// The table is about to forget a bucket. That must not add tokens.
     pub(super) fn expired(&mut self, key: &BucketKey, at: i64) {
+        for what in self.kinds.expired(key, at) {
+            self.violation(at, format!("{}: {what}", key.entity));
+        }
         let Some(mut account) = self.accounts.remove(key) else {
             return;
         };
@@ -199,6 +232,7 @@ impl Oracle {
         self.deleted.insert(key.clone(), at);
         self.doubt.expired(key);
         self.intervals.deleted(key, at);
+        self.kinds.deleted(key);
     }
 
     /// Was there really too little of the limit, by a level of these times? What comes back until a later now counts too.

@@ -28,6 +28,8 @@ pub(super) struct Port {
     pub(super) world: Shared,
     /// A crashed limiter neither sends nor hears anything.
     pub(super) alive: AtomicBool,
+    /// Nobody responds to this limiter for a while.
+    pub(super) silent: AtomicBool,
     /// Whether enough responses have shown the time. Not asked where dates are read.
     pub(super) knows_time: AtomicBool,
     pub(super) unwritten: SharedUnwritten,
@@ -47,6 +49,7 @@ impl Port {
         Self {
             world: world.clone(),
             alive: AtomicBool::new(true),
+            silent: AtomicBool::new(false),
             knows_time: AtomicBool::new(true),
             unwritten: SharedUnwritten::default(),
             dates: None,
@@ -58,7 +61,17 @@ impl Port {
         lock(&self.world).clock.elapsed()
     }
 
-    /// A response is read. Its date has whole seconds; now and then it is that of somebody whose clock is wrong.
+    /// Counts a request, and says what becomes of it.
+    fn request(&self) -> Weather {
+        let weather = lock(&self.world).request();
+        if self.silent.load(Ordering::Relaxed) {
+            Weather::Silent
+        } else {
+            weather
+        }
+    }
+
+    /// A response is read. Its date has whole seconds; sometimes it is that of a proxy whose clock is wrong.
     fn hears_date(&self, sent: Duration, back: Duration) {
         let Some(dates) = &self.dates else { return };
         let mut world = lock(&self.world);
@@ -94,7 +107,7 @@ impl Port {
         if self.signs().await.is_err() {
             return Err(no_response());
         }
-        let weather = match lock(&self.world).request() {
+        let weather = match self.request() {
             Weather::WritesSilent | Weather::WritesRefused => Weather::Clear,
             weather => weather,
         };
@@ -115,7 +128,7 @@ impl Port {
         if !self.alive.load(Ordering::Relaxed) {
             return std::future::pending().await;
         }
-        let weather = lock(&self.world).request();
+        let weather = self.request();
         match weather {
             Weather::Silent | Weather::WritesSilent => return std::future::pending().await,
             Weather::Refusing | Weather::WritesRefused => {
@@ -158,13 +171,13 @@ impl Port {
         } else {
             there
         };
-        let (answer, answered) = oneshot::channel();
+        let (responder, response) = oneshot::channel();
         let (world, write) = (self.world.clone(), write.clone());
         let unwritten = self.unwritten.clone();
         let sent = self.elapsed();
         let seen = lock(&world).items.get(&write.key).cloned().unwrap_or_default();
         if repeated {
-            // Another copy, whose response nobody hears. It may come before the other one, or after its response.
+            // Another copy, whose response is lost. It may come before the other one, or after its response.
             let (world, write, seen) = (world.clone(), write.clone(), seen.clone());
             let (unwritten, delay) = (self.unwritten.clone(), lock(&self.world).between(0..=20));
             tokio::spawn(async move {
@@ -194,14 +207,14 @@ impl Port {
             };
             if lost_answer {
                 // Nobody hears anything, not even that the connection is gone.
-                return std::mem::forget(answer);
+                return std::mem::forget(responder);
             }
             sleep(Duration::from_millis(back)).await;
-            if answer.send(outcome).is_ok() {
+            if responder.send(outcome).is_ok() {
                 lock(&world).oracle.doubt.heard(&write);
             }
         });
-        match answered.await {
+        match response.await {
             Ok(outcome) => {
                 self.hears_date(sent, Duration::from_millis(back));
                 outcome
@@ -240,8 +253,7 @@ impl ConfigSource for Port {
 impl Store for Port {
     fn accepts_writes(&self) -> BoxFuture<'_, bool> {
         Box::pin(async move {
-            let weather = lock(&self.world).request();
-            match weather {
+            match self.request() {
                 // In a brown-out all responses to writes are lost.
                 Weather::Silent | Weather::WritesSilent | Weather::BrownOut => std::future::pending().await,
                 Weather::Refusing | Weather::WritesRefused => {

@@ -25,11 +25,14 @@ const AROUND: i64 = 1_000;
 /// What a call asks for, by limit, in tokens.
 pub(super) type Amounts = [(&'static str, u64); 2];
 
+/// The same of each resource of a call.
+pub(super) type Asked = Vec<(&'static str, Amounts)>;
+
 /// The calls of one process that wait, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     next: u64,
-    by_arrival: BTreeMap<u64, (EntityId, Amounts)>,
+    by_arrival: BTreeMap<u64, (EntityId, Asked)>,
 }
 
 pub(super) type SharedWaiters = Arc<Mutex<Waiters>>;
@@ -42,11 +45,11 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn join(waiters: &SharedWaiters, entity: &EntityId, amounts: Amounts) -> Self {
+    pub(super) fn join(waiters: &SharedWaiters, entity: &EntityId, asked: &Asked) -> Self {
         let mut list = waiters.lock().unwrap();
         list.next += 1;
         let arrival = list.next;
-        list.by_arrival.insert(arrival, (entity.clone(), amounts));
+        list.by_arrival.insert(arrival, (entity.clone(), asked.clone()));
         Self {
             waiters: waiters.clone(),
             arrival,
@@ -54,11 +57,14 @@ impl Waiter {
     }
 
     /// What those who arrived earlier want of a bucket: the entity's own, or that of a parent, which any of them may charge.
-    fn ahead(&self, bucket: &EntityId, children: &[EntityId], limit: &str) -> u64 {
+    fn ahead(&self, key: &BucketKey, children: &[EntityId], limit: &str) -> u64 {
+        let bucket = &key.entity;
         let waiters = self.waiters.lock().unwrap();
         let ahead = waiters.by_arrival.range(..self.arrival).map(|(_, waiter)| waiter);
         ahead
             .filter(|(entity, _)| entity == bucket || !children.contains(bucket))
+            .flat_map(|(_, asked)| asked)
+            .filter(|(resource, _)| key.resource.as_str() == *resource)
             .flat_map(|(_, amounts)| amounts)
             .filter(|(name, _)| *name == limit)
             .map(|(_, tokens)| tokens)
@@ -77,7 +83,7 @@ impl Drop for Waiter {
 pub(super) struct Refusal<'a> {
     /// The buckets that it asked.
     pub(super) chain: BTreeSet<BucketKey>,
-    pub(super) amounts: Amounts,
+    pub(super) asked: &'a Asked,
     /// When it was made, in milliseconds.
     pub(super) from: i64,
     /// If it waits: until when, in milliseconds, and its place.
@@ -92,17 +98,22 @@ impl Refusal<'_> {
     fn asked(&self) -> Vec<Shortage> {
         let by_limit = |key: &BucketKey| {
             let key = key.clone();
-            self.amounts.iter().filter_map(move |(limit, tokens)| {
-                let waiter = self.waits.as_ref().map(|(_, waiter)| waiter);
-                let ahead = waiter.map_or(0, |waiter| waiter.ahead(&key.entity, self.children, limit));
-                let limit = LimitName::parse(limit).ok()?;
-                let owed = self.unwritten.lock().unwrap().of(&key, &limit);
-                Some(Shortage {
-                    key: key.clone(),
-                    limit,
-                    amount: i128::from(tokens + ahead) * 1000 + owed,
+            let own = self.asked.iter().filter({
+                let key = key.clone();
+                move |(resource, _)| key.resource.as_str() == *resource
+            });
+            own.flat_map(|(_, amounts)| amounts)
+                .filter_map(move |(limit, tokens)| {
+                    let waiter = self.waits.as_ref().map(|(_, waiter)| waiter);
+                    let ahead = waiter.map_or(0, |waiter| waiter.ahead(&key, self.children, limit));
+                    let limit = LimitName::parse(limit).ok()?;
+                    let owed = self.unwritten.lock().unwrap().of(&key, &limit);
+                    Some(Shortage {
+                        key: key.clone(),
+                        limit,
+                        amount: i128::from(tokens + ahead) * 1000 + owed,
+                    })
                 })
-            })
         };
         self.chain.iter().flat_map(by_limit).collect()
     }

@@ -20,6 +20,7 @@ use super::peer::Peer;
 use super::port::Port;
 use super::refusals::SharedWaiters;
 use super::sdk::SdkTable;
+use super::top_ups::top_up_buckets;
 use super::traffic::{CallTotals, Caller, LocalUse, RESOURCE, SharedCallTotals};
 use super::world::{Shared, World, lock};
 use crate::acquire::Acquire;
@@ -43,6 +44,7 @@ pub(super) struct Report {
     pub(super) local: u64,
     pub(super) observed: u64,
     pub(super) disabled: u64,
+    pub(super) several: u64,
     pub(super) writes: u64,
     pub(super) on_slots_of_others: u64,
     /// Changes that were given up.
@@ -262,6 +264,10 @@ async fn simulate(scenario: Scenario) -> Report {
     if run.scenario.deletions {
         others.spawn(delete_buckets(world.clone()));
     }
+    if run.scenario.top_ups {
+        let random = fastrand::Rng::with_seed(run.scenario.seed.wrapping_add(33));
+        others.spawn(top_up_buckets(world.clone(), random));
+    }
     if run.scenario.outages {
         others.spawn(change_weather(world.clone()));
     }
@@ -430,6 +436,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         local: call_totals.local,
         observed: call_totals.observed,
         disabled: call_totals.disabled,
+        several: call_totals.several,
         writes: world.oracle.writes,
         on_slots_of_others: world.oracle.on_slots_of_others,
         unwritten: limiters

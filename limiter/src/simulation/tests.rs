@@ -34,6 +34,7 @@ struct Sum {
     local: u64,
     observed: u64,
     disabled: u64,
+    several: u64,
     on_slots_of_others: u64,
     unwritten: u64,
 }
@@ -66,6 +67,7 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         sum.local += report.local;
         sum.observed += report.observed;
         sum.disabled += report.disabled;
+        sum.several += report.several;
         sum.on_slots_of_others += report.on_slots_of_others;
         sum.unwritten += report.unwritten;
         refused += report.refused;
@@ -256,6 +258,17 @@ fn modes_that_change_under_load_are_followed_and_stay_exact() {
 }
 
 #[test]
+fn calls_that_charge_several_resources_are_kept_whole_or_not_at_all() {
+    let sum = check("calls_that_charge_several", Scenario::several, seeds(12, 400));
+    assert!(sum.several > 0, "{sum:?}");
+    let stormy = |seed| Scenario {
+        several: 600,
+        ..Scenario::stormy(seed)
+    };
+    check("calls_that_charge_several", stormy, seeds(4, 100));
+}
+
+#[test]
 fn a_process_admits_no_more_than_its_share_in_an_outage() {
     let scenario = |seed| Scenario {
         share: true,
@@ -428,4 +441,36 @@ fn copies_of_a_running_process_admit_nothing_too_much() {
         ..Scenario::calm(seed)
     };
     check("copies_of_a_running_process", calm, seeds(4, 100));
+}
+
+/// Somebody tops buckets up while calls take from them.
+fn topped_up(seed: u64) -> Scenario {
+    Scenario {
+        top_ups: true,
+        lost_responses: 200,
+        lost_requests: 100,
+        repeated: 150,
+        expiry: false,
+        crashes: 0,
+        ..Scenario::hostile(seed)
+    }
+}
+
+#[test]
+fn top_ups_under_traffic_count_once() {
+    check("top_ups_under_traffic", topped_up, seeds(10, 300));
+    let calm = |seed| Scenario {
+        top_ups: true,
+        ..Scenario::calm(seed)
+    };
+    check("top_ups_under_traffic", calm, seeds(4, 100));
+}
+
+#[test]
+fn a_top_up_that_counts_twice_is_noticed() {
+    let noticed = (0..10).find(|seed| {
+        let broken = run(topped_up(*seed).breaking(Mutation::TopUpWithoutRecord));
+        !broken.violations.is_empty() && run(topped_up(*seed)).violations.is_empty()
+    });
+    assert!(noticed.is_some());
 }

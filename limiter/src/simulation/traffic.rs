@@ -11,7 +11,7 @@ use zae_limiter_schema::{EntityId, LimitName, OnUnavailable};
 use super::config::{WITH_GIVEN_LIMITS, given_limits};
 use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
-use super::refusals::{Refusal, SharedWaiters, Waiter};
+use super::refusals::{Amounts, Asked, Refusal, SharedWaiters, Waiter};
 use super::run::PROCESSES;
 use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
@@ -21,6 +21,8 @@ use crate::bucket::Buckets;
 use crate::status::LimitStatus;
 
 pub(super) const RESOURCE: &str = "model";
+/// What some calls charge, too.
+pub(super) const BUDGET: &str = "budget";
 /// The most tokens that a call asks for.
 const MAX_RPM: u64 = 2;
 const MAX_TPM: u64 = 8;
@@ -37,6 +39,8 @@ pub(super) struct CallTotals {
     pub(super) local: u64,
     pub(super) observed: u64,
     pub(super) disabled: u64,
+    /// Granted calls that charged several resources.
+    pub(super) several: u64,
     /// Net consumption in millitokens, by bucket and limit.
     pub(super) expected: BTreeMap<(BucketKey, LimitName), i128>,
 }
@@ -121,21 +125,45 @@ impl Caller {
         thousandths > 0 && self.random.u32(0..1000) < thousandths
     }
 
-    async fn call(&mut self) {
-        let entity = self.entities[self.random.usize(..self.entities.len())].clone();
-        let amounts = [
+    fn draw_amounts(&mut self) -> Amounts {
+        [
             ("rpm", self.random.u64(1..=MAX_RPM)),
             ("tpm", self.random.u64(1..=MAX_TPM)),
-        ];
+        ]
+    }
+
+    /// What the next call takes, of one resource or two, in either order.
+    fn draw(&mut self) -> Asked {
+        let mut asked = vec![(RESOURCE, self.draw_amounts())];
+        if self.happens(self.scenario.several) {
+            asked.push((BUDGET, self.draw_amounts()));
+            if self.random.bool() {
+                asked.reverse();
+            }
+        }
+        asked
+    }
+
+    async fn call(&mut self) {
+        let entity = self.entities[self.random.usize(..self.entities.len())].clone();
+        let asked = self.draw();
         let from = lock(&self.world).clock.millis();
         self.call_totals().acquires += 1;
-        let mut acquire = Acquire::new(self.buckets.clone(), &entity, RESOURCE);
-        for (limit, tokens) in amounts {
-            acquire = acquire.consume(limit, tokens);
-        }
         let given = entity.as_str() == WITH_GIVEN_LIMITS && self.happens(self.scenario.given_limits);
-        if given {
-            acquire = acquire.limits(given_limits().iter().cloned());
+        let mut acquire = Acquire::new(self.buckets.clone(), &entity, asked[0].0);
+        for (index, (resource, amounts)) in asked.iter().enumerate() {
+            if index > 0 {
+                acquire = acquire.and(resource);
+            }
+            if asked.len() > 1 && *resource == BUDGET && self.random.bool() {
+                acquire = acquire.cascade(false);
+            }
+            for (limit, tokens) in amounts {
+                acquire = acquire.consume(limit, *tokens);
+            }
+            if given {
+                acquire = acquire.limits(given_limits().iter().cloned());
+            }
         }
         let patience = self
             .happens(self.scenario.patient)
@@ -145,7 +173,7 @@ impl Caller {
         }
         let waits = patience.map(|patience| {
             let deadline = from + i64::try_from(patience).unwrap_or(0);
-            (deadline, Waiter::join(&self.waiters, &entity, amounts))
+            (deadline, Waiter::join(&self.waiters, &entity, &asked))
         });
         if self.scenario.share {
             acquire = acquire.on_unavailable(OnUnavailable::Allow);
@@ -163,7 +191,7 @@ impl Caller {
         match outcome {
             Ok(lease) if lease.admission() == Admission::Local => {
                 drop(waits);
-                self.admitted_locally(lease, amounts).await;
+                self.admitted_locally(lease, asked[0].1).await;
             }
             Ok(lease) => {
                 // Under faults a call may be refused because its writes lose to others, though there is enough.
@@ -171,7 +199,7 @@ impl Caller {
                 if is_calm && lease.admission() == Admission::Observed {
                     let refusal = Refusal {
                         chain: charged(&lease.observed_limits()),
-                        amounts,
+                        asked: &asked,
                         from,
                         waits: None,
                         children: &self.entities,
@@ -181,18 +209,19 @@ impl Caller {
                 }
                 drop(waits);
                 self.call_totals().granted += 1;
-                for (limit, tokens) in amounts {
+                self.call_totals().several += u64::from(asked.len() > 1);
+                for (limit, tokens) in asked[0].1 {
                     self.counted(&entity, limit, tokens.cast_signed());
                 }
-                self.use_up(lease, amounts).await;
+                self.use_up(lease, asked).await;
             }
             Err(Error::Disabled { .. }) => self.call_totals().disabled += 1,
             Err(Error::Refused(refused)) => {
                 self.call_totals().refused += 1;
-                if !self.is_short_locally(&entity, amounts) {
+                if !self.is_short_locally(&entity, asked[0].1) {
                     let refusal = Refusal {
                         chain: charged(refused.statuses()),
-                        amounts,
+                        asked: &asked,
                         from,
                         waits: waits.as_ref().map(|(deadline, waiter)| (*deadline, waiter)),
                         children: &self.entities,
@@ -247,7 +276,7 @@ impl Caller {
     }
 
     /// A process admits no more than its part of burst and refill.
-    async fn admitted_locally(&self, lease: Lease, amounts: [(&'static str, u64); 2]) {
+    async fn admitted_locally(&self, lease: Lease, amounts: Amounts) {
         self.call_totals().local += 1;
         let (entity, now) = (lease.entity().clone(), lock(&self.world).clock.millis());
         if let Err(error) = lease.commit().await {
@@ -268,7 +297,7 @@ impl Caller {
     }
 
     /// True if the process itself may have refused the call in an outage, because it had too little left of its part.
-    fn is_short_locally(&self, entity: &EntityId, amounts: [(&'static str, u64); 2]) -> bool {
+    fn is_short_locally(&self, entity: &EntityId, amounts: Amounts) -> bool {
         if !self.scenario.share || !self.may_be_outage() {
             return false;
         }
@@ -291,22 +320,25 @@ impl Caller {
             .push(Violation { at: 0, what });
     }
 
-    async fn use_up(&mut self, mut lease: Lease, amounts: [(&'static str, u64); 2]) {
+    /// What is corrected is of the resource that the call named last.
+    async fn use_up(&mut self, mut lease: Lease, mut asked: Asked) {
         let hold = self.random.u64(0..=100);
         sleep(Duration::from_millis(hold)).await;
-        let mut amounts = amounts;
+        let last = asked.len() - 1;
+        let resource = asked[last].0;
         if self.happens(self.scenario.more) {
             let more = self.random.u64(1..=4);
-            if lease.consume("tpm", more).await.is_ok() {
-                amounts[1].1 += more;
+            if lease.on(resource).consume("tpm", more).await.is_ok() {
+                asked[last].1[1].1 += more;
             }
         }
-        let tpm = amounts[1].1;
+        let tpm = asked[last].1[1].1;
         let (mut charged, entity) = (charged(&lease.statuses()), lease.entity().clone());
         for passed in lease.observed_limits() {
             // Nothing was taken there.
-            charged.retain(|key| key.entity != passed.entity);
+            charged.retain(|key| key.entity != passed.entity || key.resource != passed.resource);
         }
+        let amounts = asked[0].1;
         let returned = |caller: &Self| {
             for (limit, tokens) in amounts {
                 caller.counted(&entity, limit, -tokens.cast_signed());
@@ -315,7 +347,7 @@ impl Caller {
         // Errors say that a change is not written yet; it goes on in the background and is counted in the end.
         match self.random.u32(0..100) {
             _ if self.scenario.keeping => {
-                self.expect(&charged, &amounts);
+                self.expect(&charged, &asked);
                 drop(lease.commit().await);
             }
             0..30 => {
@@ -328,48 +360,47 @@ impl Caller {
             }
             40..60 => {
                 let more = self.random.u64(1..=6);
-                lease.adjust("tpm", more.cast_signed());
+                lease.on(resource).adjust("tpm", more.cast_signed());
                 self.counted(&entity, "tpm", more.cast_signed());
-                self.owe(&charged, "tpm", more);
-                self.expect(&charged, &[("rpm", amounts[0].1), ("tpm", tpm + more)]);
+                self.owe(&charged, resource, "tpm", more);
+                asked[last].1[1].1 = tpm + more;
+                self.expect(&charged, &asked);
                 drop(lease.commit().await);
             }
             60..80 => {
                 let less = self.random.u64(1..=3).min(tpm);
-                lease.release("tpm", less);
+                lease.on(resource).release("tpm", less);
                 self.counted(&entity, "tpm", -less.cast_signed());
-                self.expect(&charged, &[("rpm", amounts[0].1), ("tpm", tpm - less)]);
+                asked[last].1[1].1 = tpm - less;
+                self.expect(&charged, &asked);
                 drop(lease.commit().await);
             }
             _ => {
-                self.expect(&charged, &amounts);
+                self.expect(&charged, &asked);
                 drop(lease.commit().await);
             }
         }
     }
 
     /// Notes what will be written on top of what was acquired.
-    fn owe(&self, charged: &BTreeSet<BucketKey>, limit: &str, tokens: u64) {
+    fn owe(&self, charged: &BTreeSet<BucketKey>, resource: &str, limit: &str, tokens: u64) {
         let Ok(limit) = LimitName::parse(limit) else {
             return;
         };
         let mut unwritten = self.unwritten.lock().unwrap();
-        for key in charged {
+        for key in charged.iter().filter(|key| key.resource.as_str() == resource) {
             unwritten.adjusted(key, &limit, i128::from(tokens) * 1000);
         }
     }
 
-    fn expect(&self, charged: &BTreeSet<BucketKey>, used: &[(&str, u64)]) {
+    fn expect(&self, charged: &BTreeSet<BucketKey>, used: &Asked) {
         let mut call_totals = self.call_totals();
-        for (limit, tokens) in used {
-            let Ok(limit) = LimitName::parse(limit) else {
-                continue;
-            };
-            for key in charged {
-                *call_totals
-                    .expected
-                    .entry((key.clone(), limit.clone()))
-                    .or_default() += i128::from(*tokens) * 1000;
+        for (resource, amounts) in used {
+            for key in charged.iter().filter(|key| key.resource.as_str() == *resource) {
+                for (limit, tokens) in amounts {
+                    let booked = (key.clone(), LimitName::parse(limit).unwrap());
+                    *call_totals.expected.entry(booked).or_default() += i128::from(*tokens) * 1000;
+                }
             }
         }
     }

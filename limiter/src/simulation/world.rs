@@ -18,6 +18,8 @@ use super::config::Configuration;
 use super::faults::{Scenario, Weather};
 use super::oracle::{Oracle, Violation};
 use super::sdk::SdkTable;
+use super::top_ups::Records;
+use super::traffic::{BUDGET, RESOURCE};
 use crate::store::{ItemsRead, ItemsWanted, WriteOutcome};
 
 /// The table, and everything that is known about what happened to it.
@@ -49,6 +51,8 @@ pub(super) struct World {
     pub(super) calm: bool,
     /// The last write of anybody on an item, for the rule that is broken.
     last_writer: BTreeMap<BucketKey, i128>,
+    /// Top-ups that were made.
+    pub(super) records: Records,
     trace: DefaultHasher,
 }
 
@@ -79,6 +83,7 @@ impl World {
             silent_entity: None,
             calm: false,
             last_writer: BTreeMap::new(),
+            records: Records::new(),
             trace: DefaultHasher::new(),
         }
     }
@@ -149,12 +154,14 @@ impl World {
             return Some(item);
         }
         let entity = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
-        let resource = Resource::parse(super::traffic::RESOURCE).ok()?;
-        let bucket = BucketKey { entity, resource };
-        if *key != bucket.key() {
-            return None;
-        }
-        self.item(&bucket, consistent).map(Attributes::to_item)
+        let bucket = [RESOURCE, BUDGET].into_iter().find_map(|resource| {
+            let bucket = BucketKey {
+                entity: entity.clone(),
+                resource: Resource::parse(resource).ok()?,
+            };
+            (*key == bucket.key()).then_some(bucket)
+        });
+        self.item(&bucket?, consistent).map(Attributes::to_item)
     }
 
     pub(super) fn read(&mut self, wanted: &ItemsWanted) -> ItemsRead {
@@ -178,6 +185,12 @@ impl World {
     pub(super) fn delete(&mut self, key: &BucketKey) {
         self.oracle.deleted(key, self.clock.millis());
         self.forget(key);
+    }
+
+    /// Something happened that must not.
+    pub(super) fn broken_promise(&mut self, what: String) {
+        let at = self.clock.millis() - super::clock::START;
+        self.oracle.violations.push(Violation { at, what });
     }
 
     /// The SDK has another result than the interpreter.

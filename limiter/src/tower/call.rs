@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::response::Parts;
 
 use super::response_cost::ResponseCost;
+use crate::acquire::Drafts;
 use crate::{Acquire, Limit, OnUnavailable, RateLimiter};
 
 /// Decides by the head of a response whether all tokens go back.
@@ -23,10 +24,7 @@ pub(super) type RefundRule = Box<dyn Fn(&Parts) -> bool + Send>;
 /// ```
 #[must_use = "a call does nothing until it is returned to the layer"]
 pub struct Call {
-    entity: String,
-    resource: String,
-    amounts: Vec<(String, u64)>,
-    limits: Option<Vec<Limit>>,
+    drafts: Drafts,
     policy: Option<OnUnavailable>,
     wait: Option<Duration>,
     pub(super) cost: Option<Box<dyn ResponseCost>>,
@@ -38,10 +36,7 @@ impl Call {
     /// A call of an entity on a resource.
     pub fn new(entity: impl Into<String>, resource: impl Into<String>) -> Self {
         Self {
-            entity: entity.into(),
-            resource: resource.into(),
-            amounts: vec![],
-            limits: None,
+            drafts: Drafts::new(&entity.into(), &resource.into()),
             policy: None,
             wait: None,
             cost: None,
@@ -52,13 +47,26 @@ impl Call {
 
     /// Takes tokens of a limit before the request is passed on. At least one token of at least one limit is needed.
     pub fn consume(mut self, limit: impl Into<String>, tokens: u64) -> Self {
-        self.amounts.push((limit.into(), tokens));
+        self.drafts.consume(&limit.into(), tokens);
         self
     }
 
     /// Uses these limits instead of the stored ones (see [`Acquire::limits`](crate::Acquire::limits)).
     pub fn limits(mut self, limits: impl IntoIterator<Item = Limit>) -> Self {
-        self.limits = Some(limits.into_iter().collect());
+        self.drafts.current().limits = Some(limits.into_iter().collect());
+        self
+    }
+
+    /// Charges another resource of the same entity, too (see [`Acquire::and`](crate::Acquire::and)). What follows is about this
+    /// resource.
+    pub fn and(mut self, resource: impl Into<String>) -> Self {
+        self.drafts.begin(&resource.into());
+        self
+    }
+
+    /// Whether the entity's parent is charged too, for this resource (see [`Acquire::cascade`](crate::Acquire::cascade)).
+    pub fn cascade(mut self, cascade: bool) -> Self {
+        self.drafts.current().cascade = Some(cascade);
         self
     }
 
@@ -94,29 +102,22 @@ impl Call {
     }
 
     pub(super) fn acquire(&self, limiter: &RateLimiter) -> Acquire {
-        let mut acquire = limiter.acquire(&self.entity, &self.resource);
-        for (limit, tokens) in &self.amounts {
-            acquire = acquire.consume(limit, *tokens);
+        let acquire = Acquire::of(limiter.buckets().clone(), self.drafts.clone());
+        let acquire = match self.policy {
+            Some(policy) => acquire.on_unavailable(policy),
+            None => acquire,
+        };
+        match self.wait {
+            Some(time) => acquire.wait_up_to(time),
+            None => acquire,
         }
-        if let Some(limits) = &self.limits {
-            acquire = acquire.limits(limits.clone());
-        }
-        if let Some(policy) = self.policy {
-            acquire = acquire.on_unavailable(policy);
-        }
-        if let Some(time) = self.wait {
-            acquire = acquire.wait_up_to(time);
-        }
-        acquire
     }
 }
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
-            .field("entity", &self.entity)
-            .field("resource", &self.resource)
-            .field("amounts", &self.amounts)
+            .field("drafts", &self.drafts)
             .field("wait", &self.wait)
             .finish_non_exhaustive()
     }

@@ -89,10 +89,10 @@ impl Drop for Settlement {
         // seen nothing that it could correct the cost by.
         let cost = self.cost.as_mut().filter(|_| self.responded && !panics);
         let by_response = cost.map(|cost| cost.adjustments());
-        let by_handler = self.adjustments.take();
-        for (limit, tokens) in by_response.into_iter().flatten().chain(by_handler) {
+        for (limit, tokens) in by_response.into_iter().flatten() {
             lease.adjust(limit, tokens);
         }
+        self.adjustments.apply(&mut lease);
         lease.commit_in_background();
     }
 }

@@ -8,7 +8,7 @@ use zae_limiter::{Admission, BreakerState, ManualClock, OnUnavailable, RateLimit
 use crate::acquire::support::*;
 
 /// A limiter whose table does not respond, which it knows.
-async fn away(stage: &Stage, policy: OnUnavailable) -> RateLimiter {
+async fn while_unavailable(stage: &Stage, policy: OnUnavailable) -> RateLimiter {
     let builder = stage.builder().default_limits(limits(&["rpm:1000"]));
     let limiter = builder.on_unavailable(policy).await.unwrap();
     warm(&limiter, 3).await;
@@ -23,7 +23,7 @@ async fn away(stage: &Stage, policy: OnUnavailable) -> RateLimiter {
 async fn while_the_breaker_is_open_calls_are_decided_at_once_without_a_request() {
     for policy in [OnUnavailable::Allow, OnUnavailable::Block] {
         let stage = Stage::new();
-        let limiter = away(&stage, policy).await;
+        let limiter = while_unavailable(&stage, policy).await;
         let before = Instant::now();
         for entity in ["user-0", "user-1", "never-seen"] {
             for patience in [None, Some(secs(60))] {
@@ -130,7 +130,7 @@ fn while_the_breaker_is_open_a_decision_starts_no_timer_and_sends_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_first_response_closes_the_breaker() {
     let stage = Stage::new();
-    let limiter = away(&stage, OnUnavailable::Block).await;
+    let limiter = while_unavailable(&stage, OnUnavailable::Block).await;
     stage.wire.heal();
     // The pause before the first probe is at most this long; the call that makes it is served.
     tokio::time::sleep(millis(100)).await;
@@ -142,7 +142,7 @@ async fn the_first_response_closes_the_breaker() {
 #[tokio::test(start_paused = true)]
 async fn a_call_waits_for_slow_probes_no_longer_than_for_one_attempt() {
     let stage = Stage::new();
-    let limiter = away(&stage, OnUnavailable::Block).await;
+    let limiter = while_unavailable(&stage, OnUnavailable::Block).await;
     // Closed too early twice: from now on it takes four responses.
     for _ in 0..2 {
         stage.wire.heal();
@@ -217,7 +217,7 @@ async fn while_only_writes_fail_the_breaker_stays_open_and_calls_are_decided_at_
 #[tokio::test(start_paused = true)]
 async fn even_a_throttled_response_closes_the_breaker() {
     let stage = Stage::new();
-    let limiter = away(&stage, OnUnavailable::Block).await;
+    let limiter = while_unavailable(&stage, OnUnavailable::Block).await;
     stage.wire.always(Fault::Throttled);
     tokio::time::sleep(secs(6)).await;
     take(&limiter, "user-1", "rpm", 1).await.unwrap_err();

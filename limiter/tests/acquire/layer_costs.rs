@@ -193,6 +193,39 @@ async fn a_response_that_is_a_failure_gives_everything_back_and_others_do_not() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_may_charge_several_resources() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&LIMITS).await;
+    let calls: Calls = |request| {
+        let call = estimated(request)?;
+        Some(call.and("budget").cascade(false).consume("tpm", 700))
+    };
+    let service = service_fn(async |request: Request<()>| {
+        let cost = request.extensions().get::<Adjustments>().unwrap();
+        cost.adjust_on("budget", "tpm", -40);
+        cost.adjust_on(GPT, "tpm", 20);
+        cost.adjust("rpm", 1);
+        hello(request).await
+    });
+    let response = ask(&limiter, calls, service, request("user-1")).await.unwrap();
+    let policies = response.headers()["ratelimit-policy"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    assert!(policies.contains(r#""budget/tpm""#), "{policies}");
+    assert_eq!(text(response).await, "hello");
+    assert_eq!(left(&limiter).await, [8, 880]);
+    let budget = || async {
+        let peek = limiter.acquire("user-1", "budget").peek().await.unwrap();
+        (peek.tokens("rpm"), peek.tokens("tpm"))
+    };
+    assert_eq!(budget().await, (Some(10), Some(340)));
+    let refused = ask(&limiter, calls, service, request("user-1")).await.unwrap();
+    assert_eq!(refused.status(), 429);
+    assert_eq!(left(&limiter).await, [8, 880]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_handler_corrects_the_cost_by_the_extension_of_the_request() {
     let stage = Stage::new();
     let limiter = stage.limiter(&LIMITS).await;

@@ -40,6 +40,7 @@ mod quotas;
 mod refill;
 mod refusal_counts;
 mod refusals;
+mod several;
 mod shutdown;
 mod unavailable;
 mod wait;

@@ -6,6 +6,7 @@ mod support;
 
 mod audit;
 mod availability;
+mod bucket_changes;
 mod bucket_states;
 mod call_counts;
 mod capacity;
@@ -26,6 +27,7 @@ mod metering;
 mod migration_problems;
 mod migrations;
 mod modes;
+mod paused;
 mod peer;
 mod prices;
 mod races;

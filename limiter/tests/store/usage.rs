@@ -30,6 +30,7 @@ fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tok
         total_events: 1,
         refusals: 2,
         observed: 3,
+        thresholds: BTreeMap::new(),
         ttl: None,
         progress: None,
         unknown: BTreeMap::new(),

@@ -66,11 +66,28 @@ pub enum QuotaField {
     Period,
     /// `tc`: net total consumed.
     Consumed,
+    /// `tu`: topped up: what may be used beyond the amount in one period.
+    ToppedUp,
+    /// `te`: the end of that period, in epoch milliseconds.
+    ToppedUpUntil,
+    /// `al`: at which percentages of the amount somebody is told, as text. Most quotas have none.
+    Alerts,
 }
 
 impl QuotaField {
     /// Every field.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
+        Self::Used,
+        Self::PeriodEnd,
+        Self::Amount,
+        Self::Period,
+        Self::Consumed,
+        Self::ToppedUp,
+        Self::ToppedUpUntil,
+        Self::Alerts,
+    ];
+    /// The fields that a quota always has once it is used.
+    pub const REQUIRED: [Self; 5] = [
         Self::Used,
         Self::PeriodEnd,
         Self::Amount,
@@ -86,6 +103,9 @@ impl QuotaField {
             Self::Amount => "cp",
             Self::Period => "sc",
             Self::Consumed => "tc",
+            Self::ToppedUp => "tu",
+            Self::ToppedUpUntil => "te",
+            Self::Alerts => "al",
         }
     }
 }
@@ -246,6 +266,19 @@ impl Attr {
         let rest = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix))?;
         let (limit, suffix) = rest.rsplit_once('_')?;
         (suffix == Field::Consumed.suffix()).then_some(limit)
+    }
+
+    /// The quota whose thresholds an attribute holds.
+    ///
+    /// ```
+    /// use zae_limiter_schema::bucket::Attr;
+    ///
+    /// assert_eq!(Attr::limit_with_alerts("q_spend_al"), Some("spend"));
+    /// assert_eq!(Attr::limit_with_alerts("q_spend_us"), None);
+    /// ```
+    pub fn limit_with_alerts(name: &str) -> Option<&str> {
+        let (limit, suffix) = name.strip_prefix(Self::QUOTA_PREFIX)?.rsplit_once('_')?;
+        (suffix == QuotaField::Alerts.suffix()).then_some(limit)
     }
 
     /// The attribute of that name.

@@ -16,6 +16,8 @@ pub struct Demand {
     pub debit: i128,
     /// Changes the count of consumption alone: a credit whose tokens belong to an earlier incarnation of the bucket.
     pub recount: i128,
+    /// Added to what may be used of a quota in the period that runs.
+    pub top_up: i128,
 }
 
 impl Demand {
@@ -37,7 +39,7 @@ impl Demand {
 
     /// True if there is nothing to do.
     pub const fn is_nothing(&self) -> bool {
-        self.credit == 0 && self.adjust == 0 && self.debit == 0 && self.recount == 0
+        self.credit == 0 && self.adjust == 0 && self.debit == 0 && self.recount == 0 && self.top_up == 0
     }
 
     /// True if the level changes.
@@ -58,6 +60,7 @@ impl Demand {
             adjust: self.adjust + other.adjust,
             debit: self.debit + other.debit,
             recount: self.recount + other.recount,
+            top_up: self.top_up + other.top_up,
         }
     }
 }
@@ -145,7 +148,7 @@ impl Batch {
 
     /// True if it refunds anything: applied twice, it would refund too much.
     pub fn gives_back(&self) -> bool {
-        let credit = |demand: &Demand| demand.credit > 0 || demand.recount < 0;
+        let credit = |demand: &Demand| demand.credit > 0 || demand.recount < 0 || demand.top_up > 0;
         self.demands.values().any(credit) || !self.permits.is_empty()
     }
 

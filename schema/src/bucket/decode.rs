@@ -7,7 +7,7 @@ use super::{
     QuotaImage, Scalar, TokenBucket,
 };
 use crate::item::Malformed;
-use crate::{EntityId, LimitName, Timestamp};
+use crate::{EntityId, LimitName, Thresholds, Timestamp};
 
 /// What an item under a bucket's key is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +132,11 @@ impl Attributes {
         let period = text
             .parse()
             .map_err(|error| malformed(&attr(QuotaField::Period), format!("is not usable: {error}")))?;
+        // A list that cannot be read tells nobody. It differs from the configuration, so that the next write replaces it.
+        let alerts = match self.get(&attr(QuotaField::Alerts)) {
+            Some(Scalar::Text(text)) => Thresholds::from_stored(text),
+            _ => Thresholds::NONE,
+        };
         let most = TokenBucket::MAX_TOKENS;
         let used = required(QuotaField::Used, -most..=most)?;
         let period_end = self.optional_number(&attr(QuotaField::PeriodEnd), 0..=MAX_REFILLED_AT)?;
@@ -139,12 +144,19 @@ impl Attributes {
         if used != 0 && period_end.is_none() {
             return Err(missing(&attr(QuotaField::PeriodEnd)));
         }
+        let topped_up = self
+            .optional_number(&attr(QuotaField::ToppedUp), 0..=most)?
+            .unwrap_or(0);
+        let topped_up_until = self.optional_number(&attr(QuotaField::ToppedUpUntil), 0..=MAX_REFILLED_AT)?;
         Ok(QuotaImage {
             amount: required(QuotaField::Amount, 1..=Params::MAX_AMOUNT)?,
             period,
+            alerts,
             used,
             period_end: period_end.map(|end| Timestamp::from_millis(narrow(end))),
             consumed: required(QuotaField::Consumed, -MAX_COUNTER..=MAX_COUNTER)?,
+            topped_up,
+            topped_up_until: topped_up_until.map(|end| Timestamp::from_millis(narrow(end))),
         })
     }
 

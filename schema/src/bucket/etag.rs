@@ -114,6 +114,13 @@ impl Etag {
         &self.0
     }
 
+    /// The same configuration on another incarnation.
+    #[must_use]
+    pub fn in_incarnation(&self, incarnation: Incarnation) -> Self {
+        let fingerprint = self.0.split_once('.').map_or(&*self.0, |(before, _)| before);
+        Self(format!("{fingerprint}.{incarnation}").into())
+    }
+
     /// Which incarnation of the bucket this is.
     pub fn incarnation(&self) -> &str {
         self.0.split_once('.').map_or("", |(_, incarnation)| incarnation)

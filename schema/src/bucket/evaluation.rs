@@ -207,6 +207,16 @@ impl<'a> Evaluation<'a> {
         }
     }
 
+    /// Adds a top-up of a limit to a batch. False if the bucket does not have the limit, or if it is one on calls in flight:
+    /// nothing can be added to those.
+    pub fn top_up(&self, batch: &mut Batch, limit: &LimitName, amount: i128) -> bool {
+        let demand = self.limit_state(limit).and_then(|state| state.top_up(amount));
+        if let Some(demand) = demand {
+            batch.add(limit, demand);
+        }
+        demand.is_some()
+    }
+
     /// Adds the renewal of permits to a batch. False if their epoch no longer has them: they have expired.
     pub fn renew(&self, batch: &mut Batch, limit: &LimitName, held: Held, permits: i128) -> bool {
         match (self.limit_state(limit), held) {

@@ -24,6 +24,7 @@ mod image;
 mod kinds;
 mod params;
 mod plan;
+mod reset;
 mod retry_after;
 mod sharing;
 mod size;
@@ -41,10 +42,12 @@ pub use etag::{Etag, Fingerprint, Incarnation};
 pub use evaluation::Evaluation;
 pub use image::{Image, LimitImage};
 pub use kinds::{
-    ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitState, Presence, QuotaForm,
-    QuotaImage, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
+    ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitOnItem, LimitState, Presence,
+    QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
+    TopUpRow,
 };
 pub use params::Params;
+pub use reset::ResetLimits;
 pub use retry_after::{Outlook, Reset, RetryAfter};
 pub use sharing::Sharing;
 pub use size::{WRITE_UNIT_BYTES, estimated_bytes};

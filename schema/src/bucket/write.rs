@@ -152,12 +152,20 @@ impl BucketWrite {
     /// The write as conditions and actions.
     pub fn statement(&self) -> Statement {
         Statement {
-            conditions: self.conditions(),
-            actions: self.actions(),
+            conditions: self.conditions(Some(&self.slot)),
+            actions: self.actions(Some(&self.slot)),
         }
     }
 
-    fn conditions(&self) -> Vec<Condition> {
+    /// The same without its slot: for a transaction, which happens once by another item that it writes.
+    pub fn statement_without_slot(&self) -> Statement {
+        Statement {
+            conditions: self.conditions(None),
+            actions: self.actions(None),
+        }
+    }
+
+    fn conditions(&self, slot: Option<&Slot>) -> Vec<Condition> {
         // The etag, the slot, the refill, the expiry, and at most two for each limit.
         let mut conditions = Vec::with_capacity(4 + 2 * self.rows.len() + self.legacy_slots.len());
         match &self.etag {
@@ -167,15 +175,14 @@ impl BucketWrite {
             EtagClause::Replace { seen: None, .. } => conditions.push(Condition::Missing(Attr::Etag)),
             EtagClause::Create(_) => {}
         }
-        let slot = Attr::Slot(self.slot.index);
-        match (self.kind, self.slot.before) {
-            // That there is no bucket yet is all the protection a creation needs.
-            (WriteKind::Create, _) => {}
-            (_, SlotBefore::Empty) => conditions.push(Condition::Missing(slot)),
-            (_, SlotBefore::Own(last)) => conditions.push(Condition::Is(slot, Scalar::Number(last))),
-            (_, SlotBefore::Any) => {
-                conditions.push(Condition::IsNot(slot, Scalar::Number(self.slot.number)));
-            }
+        // That there is no bucket yet is all the protection a creation needs.
+        if let Some(slot) = slot.filter(|_| self.kind != WriteKind::Create) {
+            let attr = Attr::Slot(slot.index);
+            conditions.push(match slot.before {
+                SlotBefore::Empty => Condition::Missing(attr),
+                SlotBefore::Own(last) => Condition::Is(attr, Scalar::Number(last)),
+                SlotBefore::Any => Condition::IsNot(attr, Scalar::Number(slot.number)),
+            });
         }
         self.state_conditions(&mut conditions);
         let expiry = match self.expiry {
@@ -231,11 +238,11 @@ impl BucketWrite {
         }
     }
 
-    fn actions(&self) -> Vec<Action> {
+    fn actions(&self, slot: Option<&Slot>) -> Vec<Action> {
         let set = Action::Set;
         // A touch has the slot, the count of calls, and two for each limit.
         let mut actions = Vec::with_capacity(4 + 2 * self.rows.len());
-        actions.push(set(Attr::Slot(self.slot.index), Scalar::Number(self.slot.number)));
+        actions.extend(slot.map(|slot| set(Attr::Slot(slot.index), Scalar::Number(slot.number))));
         match &self.refill {
             RefillClause::AtLeast(_) | RefillClause::Exactly(_) => {}
             RefillClause::Move { to, .. } | RefillClause::Create(to) => {

@@ -105,6 +105,11 @@ pub const PRINCIPAL: &str = "principal";
 /// Audit events: the particulars.
 pub const DETAILS: &str = "details";
 
+/// Changes of a bucket by hand: what was asked for.
+pub const REQUEST: &str = "request";
+/// Thresholds that were reached: what was used then.
+pub const USED: &str = "used";
+
 /// Applied limits file: whether it manages the system level.
 pub const MANAGED_SYSTEM: &str = "managed_system";
 /// Applied limits file: the resources whose defaults it manages.

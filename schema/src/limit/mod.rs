@@ -11,6 +11,7 @@ mod quota;
 mod rate;
 mod set;
 mod text;
+mod thresholds;
 mod zone;
 
 use std::fmt;
@@ -19,10 +20,12 @@ use std::time::Duration;
 use crate::{InvalidName, LimitName, Tokens, TooManyTokens};
 
 pub use concurrency::Concurrency;
+pub use json::LimitField;
 pub use period::{Boundary, QuotaPeriod, Weekday};
 pub use quota::Quota;
 pub use rate::Rate;
 pub use set::{DuplicateLimit, LimitSet};
+pub use thresholds::Thresholds;
 pub use zone::Zone;
 
 /// One limit of a resource.
@@ -76,7 +79,7 @@ pub enum InvalidLimit {
     /// A number of it is too small or too large.
     #[error("{field} {value} of limit {limit} is invalid: {rule}")]
     Number {
-        /// Which number: capacity, burst, refill amount, refill period, amount, permits or expiry.
+        /// Which number: capacity, burst, refill amount, refill period, amount, permits, expiry or alert threshold.
         field: &'static str,
         /// Its value.
         value: u64,
@@ -267,7 +270,43 @@ impl Limit {
     }
 }
 
+/// What people count of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// What is available of a rate.
+    Available,
+    /// What was used of a quota.
+    Used,
+    /// Which permits are held of a concurrency limit.
+    Held,
+}
+
 impl LimitKind {
+    /// What people count of it.
+    pub const fn counted(&self) -> Counted {
+        match self {
+            Self::Rate(_) => Counted::Available,
+            Self::Quota(_) => Counted::Used,
+            Self::Concurrency(_) => Counted::Held,
+        }
+    }
+
+    /// How long what a call holds lasts if nobody releases or renews it. Nothing for kinds that hold nothing.
+    pub const fn expires_after(&self) -> Option<Duration> {
+        match self {
+            Self::Rate(_) | Self::Quota(_) => None,
+            Self::Concurrency(limit) => Some(Duration::from_secs(limit.expires_after_seconds())),
+        }
+    }
+
+    /// In how many seconds this many tokens come back, rounded up. Nothing for kinds that do not refill.
+    pub fn seconds_to_refill(&self, tokens: u64) -> Option<u128> {
+        match self {
+            Self::Rate(rate) => Some(rate.seconds_to_refill(tokens)),
+            Self::Quota(_) | Self::Concurrency(_) => None,
+        }
+    }
+
     /// The kind as a word: `rate`, `quota` or `concurrency`.
     pub const fn as_str(&self) -> &'static str {
         match self {

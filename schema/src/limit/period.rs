@@ -228,10 +228,10 @@ struct Calendar<'a> {
 
 impl Calendar<'_> {
     fn around(&self, now: Timestamp) -> (Timestamp, Timestamp) {
-        let Ok(moment) = jiff::Timestamp::from_millisecond(now.millis()) else {
+        let Ok(instant) = jiff::Timestamp::from_millisecond(now.millis()) else {
             return (now, Timestamp::MAX);
         };
-        let local = moment.to_zoned(self.zone.rules().clone());
+        let local = instant.to_zoned(self.zone.rules().clone());
         if self.boundary == Boundary::Hour {
             const HOUR: i64 = 3_600_000;
             let offset = i64::from(local.offset().seconds()) * 1000;
@@ -242,7 +242,7 @@ impl Calendar<'_> {
         // The period of today's date may not have begun yet: it begins at an hour of its first day. Where a zone has skipped a
         // day, neither has the one before.
         let mut begins = self.first_day(local.date());
-        while self.moment(begins) > now {
+        while self.instant(begins) > now {
             let before = self.step(begins, -1);
             if before >= begins {
                 break;
@@ -251,9 +251,9 @@ impl Calendar<'_> {
         }
         loop {
             let next = self.step(begins, 1);
-            let end = self.moment(next);
+            let end = self.instant(next);
             if end > now || next <= begins {
-                return (self.moment(begins), end.max(now.plus_millis(1)));
+                return (self.instant(begins), end.max(now.plus_millis(1)));
             }
             begins = next;
         }
@@ -303,11 +303,11 @@ impl Calendar<'_> {
     }
 
     /// When the period that begins on this day begins.
-    fn moment(&self, day: Date) -> Timestamp {
+    fn instant(&self, day: Date) -> Timestamp {
         let local = day.at(i8::try_from(self.hour).unwrap_or(0), 0, 0, 0);
-        let moment = self.zone.rules().to_ambiguous_zoned(local).compatible();
-        moment.map_or(Timestamp::MAX, |moment| {
-            Timestamp::from_millis(moment.timestamp().as_millisecond())
+        let instant = self.zone.rules().to_ambiguous_zoned(local).compatible();
+        instant.map_or(Timestamp::MAX, |instant| {
+            Timestamp::from_millis(instant.timestamp().as_millisecond())
         })
     }
 }

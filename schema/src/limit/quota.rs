@@ -1,6 +1,6 @@
 //! A quota: an amount per period.
 
-use super::QuotaPeriod;
+use super::{QuotaPeriod, Thresholds};
 use crate::Tokens;
 
 /// At most an amount in each period. It does not refill: all of it comes back when the period ends.
@@ -8,11 +8,20 @@ use crate::Tokens;
 pub struct Quota {
     amount: Tokens,
     period: QuotaPeriod,
+    alerts: Thresholds,
 }
 
 impl Quota {
     pub(super) const fn new(amount: Tokens, period: QuotaPeriod) -> Self {
-        Self { amount, period }
+        Self {
+            amount,
+            period,
+            alerts: Thresholds::NONE,
+        }
+    }
+
+    pub(super) fn with_alerts(self, alerts: Thresholds) -> Self {
+        Self { alerts, ..self }
     }
 
     /// What may be used in a period.
@@ -23,5 +32,10 @@ impl Quota {
     /// The period.
     pub const fn period(&self) -> &QuotaPeriod {
         &self.period
+    }
+
+    /// At which parts of the amount somebody is told.
+    pub const fn alerts(&self) -> Thresholds {
+        self.alerts
     }
 }

@@ -69,4 +69,10 @@ impl Rate {
     pub const fn refill_period_seconds(&self) -> u64 {
         self.refill_period_seconds
     }
+
+    /// In how many seconds this many tokens come back, rounded up.
+    pub fn seconds_to_refill(&self, tokens: u64) -> u128 {
+        let time = u128::from(tokens) * u128::from(self.refill_period_seconds);
+        time.div_ceil(u128::from(self.refill_amount.get()))
+    }
 }

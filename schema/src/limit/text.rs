@@ -3,13 +3,14 @@
 //! ```text
 //! LIMIT       = NAME ":" ( RATE | QUOTA | CONCURRENCY )
 //! RATE        = CAPACITY [ "/" UNIT ] [ ":" BURST ] [ "@" REFILL ]     100  10/sec:20  1000000/day  600/90s@10
-//! QUOTA       = AMOUNT " per " PERIOD                                  500 per month in Europe/Berlin
+//! QUOTA       = AMOUNT " per " PERIOD [ " alert at " ALERTS ]           500 per month in Europe/Berlin alert at 80% 100%
 //! CONCURRENCY = PERMITS " at once for " DURATION                       8 at once for 10min
 //! UNIT        = "sec" | "min" | "hour" | "day" | SECONDS "s"
 //! PERIOD      = DURATION " from first use"
 //!             | ( "hour" | "day" | WEEK | MONTH | "year" ) [ " at " HH ":00" ] [ " in " ZONE ]
 //! WEEK        = "week" [ " from " WEEKDAY ]                            Monday where none is given
 //! MONTH       = "month" [ " from day " DAY ]                           the 1st where none is given
+//! ALERTS      = PERCENT "%" { " " PERCENT "%" }                        80% 100%
 //! DURATION    = NUMBER ( "s" | "min" | "h" | "d" )
 //! ```
 //!
@@ -19,7 +20,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Concurrency, LimitKind, Quota, Rate, positive_tokens};
+use super::{Concurrency, LimitKind, Quota, Rate, Thresholds, positive_tokens};
 use crate::shortened::shortened;
 use crate::{InvalidLimit, Limit, LimitName};
 
@@ -42,7 +43,13 @@ impl fmt::Display for LimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rate(rate) => rate.fmt(f),
-            Self::Quota(quota) => write!(f, "{} per {}", quota.amount(), quota.period()),
+            Self::Quota(quota) => {
+                write!(f, "{} per {}", quota.amount(), quota.period())?;
+                if quota.alerts().is_empty() {
+                    return Ok(());
+                }
+                write!(f, " alert at {}", quota.alerts())
+            }
             Self::Concurrency(concurrency) => write!(
                 f,
                 "{} at once for {}",
@@ -122,7 +129,12 @@ impl LimitKind {
             }
             [amount, "per", period @ ..] => {
                 let amount = positive_tokens(limit, "amount", number("amount", amount)?)?;
-                return Ok(Self::Quota(Quota::new(amount, period.join(" ").parse()?)));
+                let alert = period.iter().position(|word| *word == "alert");
+                let (period, alerts) = period.split_at(alert.unwrap_or(period.len()));
+                let quota = Quota::new(amount, period.join(" ").parse()?);
+                let percentages = parse_alerts(alerts).map_err(broken)?;
+                let alerts = Thresholds::new(limit, percentages)?;
+                return Ok(Self::Quota(quota.with_alerts(alerts)));
             }
             _ => {}
         }
@@ -142,6 +154,27 @@ impl LimitKind {
         let burst = burst.unwrap_or(capacity);
         Rate::new(limit, capacity, burst, refill.unwrap_or(capacity), period).map(Self::Rate)
     }
+}
+
+/// The percentages of words such as `alert at 80% 100%`.
+fn parse_alerts(words: &[&str]) -> Result<Vec<u64>, String> {
+    let percentages = match words {
+        [] => return Ok(Vec::new()),
+        ["alert", "at", percentages @ ..] if !percentages.is_empty() => percentages,
+        _ => {
+            return Err(
+                "\"alert\" must be followed by \"at\" and percentages, such as \"alert at 80% 100%\""
+                    .to_owned(),
+            );
+        }
+    };
+    let percentages = percentages.iter().map(|word| {
+        let number = word
+            .strip_suffix('%')
+            .and_then(|digits| parse_number(digits).ok());
+        number.ok_or_else(|| format!("{:?} is not a percentage such as 80%", shortened(word)))
+    });
+    percentages.collect()
 }
 
 pub(super) fn parse_number(value: &str) -> Result<u64, String> {

@@ -61,17 +61,23 @@ pub enum AuditAction {
     LimitsSet,
     /// The configuration of a level was deleted.
     LimitsDeleted,
+    /// Something was added to what was left of a limit.
+    ToppedUp,
+    /// Limits of a bucket were made as if nothing were used.
+    LimitsReset,
     /// Something that a newer version writes.
     Other(String),
 }
 
 impl AuditAction {
-    const KNOWN: [(Self, &'static str); 5] = [
+    const KNOWN: [(Self, &'static str); 7] = [
         (Self::EntityCreated, "entity_created"),
         (Self::EntityUpdated, "entity_updated"),
         (Self::EntityDeleted, "entity_deleted"),
         (Self::LimitsSet, "limits_set"),
         (Self::LimitsDeleted, "limits_deleted"),
+        (Self::ToppedUp, "topped_up"),
+        (Self::LimitsReset, "limits_reset"),
     ];
 
     /// The value of the attribute `action`.
@@ -138,7 +144,7 @@ const KNOWN: [&str; 10] = [
 ];
 
 impl AuditEvent {
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let subject = self.subject.to_string();
         let mut item = Builder::new(&keys::audit(&subject, self.id))

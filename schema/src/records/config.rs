@@ -185,7 +185,7 @@ impl ConfigRecord {
         rate_attribute(attribute).is_some() || other_kind_attribute(attribute).is_some()
     }
 
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let mut item = Builder::new(&keys::config(&self.level))
             .with_some(attribute::ENTITY_ID, self.level.entity().map(s))

@@ -47,7 +47,7 @@ const KNOWN: [&str; 11] = [
 ];
 
 impl EntityRecord {
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let index = self
             .parent

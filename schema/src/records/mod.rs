@@ -3,6 +3,7 @@
 mod audit;
 mod config;
 mod entity;
+mod idempotency;
 mod prices;
 mod registry;
 mod usage;
@@ -11,8 +12,9 @@ mod version;
 pub use audit::{AuditAction, AuditEvent, AuditSubject, InvalidSubject};
 pub use config::{ConfigRecord, InvalidPolicy, OnUnavailable, SystemSettings};
 pub use entity::{EntityRecord, Metadata};
+pub use idempotency::IdempotencyRecord;
 pub use registry::{EntityConfigRegistry, ResourceRegistry};
-pub use usage::{Progress, UsageSnapshot, attribute as usage_attribute};
+pub use usage::{Progress, UsageSnapshot, attribute as usage_attribute, threshold_text};
 pub use version::{InvalidVersion, Version, VersionRecord};
 
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ impl ResourceRegistry {
     /// The attribute, a set of strings.
     pub const ATTRIBUTE: &'static str = "resources";
 
-    /// The item as it stands in the table, where a set is never empty.
+    /// The item as it is stored, where a set is never empty.
     pub fn to_item(&self) -> Item {
         let names =
             (!self.0.is_empty()).then(|| AttributeValue::Ss(self.0.iter().cloned().collect::<Vec<_>>()));
@@ -36,7 +36,7 @@ impl ResourceRegistry {
 pub struct EntityConfigRegistry(pub BTreeMap<String, i128>);
 
 impl EntityConfigRegistry {
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let key = Builder::new(&keys::entity_config_registry());
         let counts = self.0.iter();

@@ -1,6 +1,6 @@
 //! Usage snapshots: what one entity used of one resource in one hour, day or month.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use super::{Unknown, unknown};
@@ -21,6 +21,8 @@ pub mod attribute {
     pub const REFUSALS: &str = "_rf";
     /// How many acquires passed though the limits did not allow them, as text.
     pub const OBSERVED: &str = "_ro";
+    /// Which thresholds of quotas were reached: a set of texts such as `spend 80`.
+    pub const THRESHOLDS: &str = "_th";
     /// Up to which record of which stream it has counted.
     pub const SEQUENCE: &str = "_sq";
     /// The creation time of the newest counted record.
@@ -61,6 +63,8 @@ pub struct UsageSnapshot {
     pub refusals: i64,
     /// How many acquires of the entity passed though the limits did not allow them, because they are only observed.
     pub observed: i64,
+    /// Thresholds of quotas that were reached in the window, in percent.
+    pub thresholds: BTreeMap<LimitName, BTreeSet<u8>>,
     /// When the table may forget it, in epoch seconds.
     pub ttl: Option<i64>,
     /// How far it has counted; the Python peer's snapshots have none.
@@ -69,7 +73,7 @@ pub struct UsageSnapshot {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     keys::attribute::PK,
     keys::attribute::SK,
     keys::attribute::GSI2PK,
@@ -82,6 +86,7 @@ const KNOWN: [&str; 16] = [
     attribute::TOTAL_EVENTS,
     attribute::REFUSALS,
     attribute::OBSERVED,
+    attribute::THRESHOLDS,
     attribute::SEQUENCE,
     attribute::NEWEST,
     attribute::LINK,
@@ -89,7 +94,7 @@ const KNOWN: [&str; 16] = [
 ];
 
 impl UsageSnapshot {
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let index = keys::gsi2_usage(&self.resource, self.window, &self.entity);
         let mut item = Builder::new(&keys::usage(&self.entity, &self.resource, self.window))
@@ -105,6 +110,7 @@ impl UsageSnapshot {
                 attribute::REFUSALS,
                 (self.refusals != 0).then(|| s(self.refusals)),
             )
+            .with_some(attribute::THRESHOLDS, self.threshold_texts())
             .with_some(
                 attribute::OBSERVED,
                 (self.observed != 0).then(|| s(self.observed)),
@@ -128,6 +134,14 @@ impl UsageSnapshot {
         item.build()
     }
 
+    fn threshold_texts(&self) -> Option<AttributeValue> {
+        let all = self.thresholds.iter().flat_map(|(limit, percentages)| {
+            percentages.iter().map(|percent| threshold_text(limit, *percent))
+        });
+        let texts: Vec<_> = all.collect();
+        (!texts.is_empty()).then_some(AttributeValue::Ss(texts))
+    }
+
     /// Reads the item. Which window it is stands in its attributes: the peer writes days under the key of
     /// their first hour.
     pub fn from_item(item: &Item) -> Result<Self, Malformed> {
@@ -149,6 +163,7 @@ impl UsageSnapshot {
             total_events: reader.optional_number(attribute::TOTAL_EVENTS)?.unwrap_or(0),
             refusals: count_in_text(&reader, attribute::REFUSALS)?,
             observed: count_in_text(&reader, attribute::OBSERVED)?,
+            thresholds: thresholds(item),
             ttl: reader.optional_number(keys::attribute::TTL)?,
             progress: reader
                 .optional_text(attribute::SEQUENCE)?
@@ -164,6 +179,28 @@ impl UsageSnapshot {
                 .transpose()?,
         })
     }
+}
+
+/// How a set of thresholds names one of them.
+pub fn threshold_text(limit: &LimitName, percent: u8) -> String {
+    format!("{limit} {percent}")
+}
+
+/// The thresholds that can be read: what was used matters more than those that cannot.
+fn thresholds(item: &Item) -> BTreeMap<LimitName, BTreeSet<u8>> {
+    let Some(AttributeValue::Ss(texts)) = item.get(attribute::THRESHOLDS) else {
+        return BTreeMap::new();
+    };
+    let mut thresholds: BTreeMap<_, BTreeSet<u8>> = BTreeMap::new();
+    for text in texts {
+        let named = text.split_once(' ');
+        let parsed = named
+            .and_then(|(limit, percent)| Some((LimitName::from_stored(limit).ok()?, percent.parse().ok()?)));
+        if let Some((limit, percent)) = parsed {
+            thresholds.entry(limit).or_default().insert(percent);
+        }
+    }
+    thresholds
 }
 
 fn count_in_text(reader: &Reader<'_>, attribute: &str) -> Result<i64, Malformed> {

@@ -124,7 +124,7 @@ impl VersionRecord {
         }
     }
 
-    /// The item as it stands in the table.
+    /// The item as it is stored.
     pub fn to_item(&self) -> Item {
         let mut item = Builder::new(&keys::version())
             .with(attribute::SCHEMA_VERSION, s(&self.schema_version))

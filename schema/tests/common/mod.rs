@@ -108,6 +108,7 @@ pub fn demand(token_bucket: TokenBucket) -> impl Strategy<Value = Demand> {
             adjust,
             debit,
             recount,
+            top_up: 0,
         })
 }
 
@@ -200,8 +201,11 @@ pub fn quota_period() -> impl Strategy<Value = QuotaPeriod> {
 
 fn quota() -> impl Strategy<Value = Limit> {
     let amount = prop_oneof![1..=1_000u64, 1..=Tokens::MAX];
-    (limit_name(), amount, quota_period())
-        .prop_map(|(name, amount, period)| Limit::quota(name, amount, period).unwrap())
+    let alerts = proptest::collection::btree_set(1..=100u64, 0..4);
+    (limit_name(), amount, quota_period(), alerts).prop_map(|(name, amount, period, alerts)| {
+        let quota = Limit::quota(name, amount, period).unwrap();
+        quota.alert_at(alerts).unwrap()
+    })
 }
 
 fn concurrency() -> impl Strategy<Value = Limit> {

@@ -73,7 +73,7 @@ struct Sent {
 enum Event {
     Call(usize),
     Arrive(Sent),
-    Answer(Sent, bool, Option<Image>),
+    Response(Sent, bool, Option<Image>),
     Release(u64),
     Renew(u64),
     Death,
@@ -166,7 +166,7 @@ impl World {
                 }
             }
             Event::Arrive(sent) => self.arrive(sent),
-            Event::Answer(sent, happened, image) => self.answer(sent, happened, image),
+            Event::Response(sent, happened, image) => self.respond(sent, happened, image),
             Event::Release(lease) => {
                 if self.leases.get(&lease).is_some_and(|lease| lease.renewing) {
                     self.events.after(50, Event::Release(lease));
@@ -370,7 +370,7 @@ impl World {
         }
         let image = self.table.image();
         let latency = self.random.latency();
-        self.events.after(latency, Event::Answer(sent, happened, image));
+        self.events.after(latency, Event::Response(sent, happened, image));
     }
 
     fn record(&mut self, sent: &mut Sent) {
@@ -441,7 +441,7 @@ impl World {
         }
     }
 
-    fn answer(&mut self, sent: Sent, happened: bool, image: Option<Image>) {
+    fn respond(&mut self, sent: Sent, happened: bool, image: Option<Image>) {
         if self.clients[sent.client].dead {
             return;
         }

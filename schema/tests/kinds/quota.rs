@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use zae_limiter_schema::bucket::{
-    Attr, Batch, BucketWrite, Condition, Demand, Evaluation, Held, Image, QuotaField, Statement,
+    Action, Attr, Batch, BucketKey, BucketWrite, Condition, Demand, Evaluation, Held, Image, Incarnation,
+    QuotaField, ResetLimits, Slot, SlotBefore, SlotIndex, Statement,
 };
 use zae_limiter_schema::{QuotaPeriod, Timestamp};
 
 use super::world::{Events, Random, SKEW, Table};
-use crate::common::{config, name};
+use crate::common::{config, entity, name, resource};
 
 const AMOUNT: i128 = 60_000;
 const CLIENTS: usize = 12;
@@ -23,6 +24,10 @@ enum Broken {
     BeginUnseen,
     /// A refund does not ask for its period.
     RefundAnywhere,
+    /// A top-up counts in every later period.
+    TopUpStays,
+    /// A reset does not begin another period.
+    ResetInPlace,
 }
 
 struct Client {
@@ -36,6 +41,7 @@ struct Lease {
     tokens: i128,
     held: Option<Held>,
     incarnation: String,
+    taken_at: i64,
 }
 
 enum Purpose {
@@ -50,15 +56,25 @@ struct Sent {
     write: BucketWrite,
     statement: Statement,
     lost: bool,
+    arrived_at: i64,
 }
 
 #[expect(clippy::large_enum_variant, reason = "there are few events at a time")]
 enum Event {
     Call(usize),
     Arrive(Sent),
-    Answer(Sent, bool, Option<Image>),
+    Response(Sent, bool, Option<Image>),
     Settle(Lease),
     Expire,
+    Operate,
+    ByHand(ByHand),
+}
+
+/// A change by hand that is under way.
+struct ByHand {
+    statement: Statement,
+    /// What it adds; none for a reset.
+    top_up: Option<i128>,
 }
 
 /// What happened in one period.
@@ -66,6 +82,7 @@ enum Event {
 struct Recorded {
     admitted: i128,
     adjusted: i128,
+    topped_up: i128,
 }
 
 struct World {
@@ -81,6 +98,9 @@ struct World {
     periods: u32,
     refunds: u32,
     refused: u32,
+    top_ups: u32,
+    resets: u32,
+    reset_at: i64,
 }
 
 impl World {
@@ -110,12 +130,17 @@ impl World {
             periods: 0,
             refunds: 0,
             refused: 0,
+            top_ups: 0,
+            resets: 0,
+            reset_at: 0,
         };
         for client in 0..CLIENTS {
             let first = world.random.between(0, 2_000);
             world.events.after(first, Event::Call(client));
         }
         world.events.after(0, Event::Expire);
+        let first = world.length() / 4;
+        world.events.after(first, Event::Operate);
         let until = start.millis() + 4 * world.length();
         while let Some(event) = world.events.next(until) {
             world.handle(event);
@@ -142,7 +167,7 @@ impl World {
                 self.events.after(next, Event::Call(client));
             }
             Event::Arrive(sent) => self.arrive(sent),
-            Event::Answer(sent, happened, image) => self.answer(sent, happened, image),
+            Event::Response(sent, happened, image) => self.respond(sent, happened, image),
             Event::Settle(lease) => {
                 let change = if self.random.percent(80) {
                     -i128::from(self.random.between(1, i64::try_from(lease.tokens).unwrap()))
@@ -152,6 +177,81 @@ impl World {
                 self.settle(lease, change, 0);
             }
             Event::Expire => self.expire(),
+            Event::Operate => self.operate(),
+            Event::ByHand(change) => self.by_hand(change),
+        }
+    }
+
+    /// Somebody tops the quota up or resets it, by the bucket as it is.
+    fn operate(&mut self) {
+        let (least, most) = (self.length() / 4, self.length());
+        let next = self.random.between(least, most);
+        self.events.after(next, Event::Operate);
+        let Some(image) = self.table.image() else { return };
+        let (config, now) = (self.table.config.clone(), self.clock(0));
+        let incarnation = Incarnation::from_random(1);
+        let change = if self.random.percent(60) {
+            let amount = i128::from(self.random.between(1, 20)) * 1_000;
+            let evaluation = Evaluation::as_it_is(&image, &config, now);
+            let mut batch = Batch::default();
+            assert!(evaluation.top_up(&mut batch, &name("spend"), amount));
+            let key = BucketKey {
+                entity: entity("user-1"),
+                resource: resource("gpt-4"),
+            };
+            let slot = Slot {
+                index: SlotIndex::FIRST,
+                before: SlotBefore::Any,
+                number: 0,
+            };
+            let write = evaluation.write(key, &batch, slot, incarnation).unwrap();
+            ByHand {
+                statement: write.statement_without_slot(),
+                top_up: Some(amount),
+            }
+        } else {
+            let reset = ResetLimits::of(&image, |limit| *limit == name("spend"), now, incarnation);
+            let mut statement = reset.statement;
+            if self.broken == Some(Broken::ResetInPlace) {
+                let end = Attr::Quota(name("spend"), QuotaField::PeriodEnd);
+                statement
+                    .actions
+                    .retain(|action| !matches!(action, Action::Set(attr, _) if *attr == end));
+            }
+            ByHand {
+                statement,
+                top_up: None,
+            }
+        };
+        let latency = self.random.latency();
+        self.events.after(latency, Event::ByHand(change));
+    }
+
+    /// It arrives once. One that is refused is given up.
+    fn by_hand(&mut self, change: ByHand) {
+        let Ok(after) = self.table.item.apply(&change.statement) else {
+            return;
+        };
+        let before = self.table.image().unwrap().quotas[&name("spend")].clone();
+        self.table.item = after;
+        let quota = self.table.image().unwrap().quotas[&name("spend")].clone();
+        if let Some(amount) = change.top_up {
+            self.top_ups += 1;
+            let end = quota.topped_up_until.unwrap();
+            self.recorded.entry(end).or_default().topped_up += amount;
+            self.check();
+        } else {
+            self.resets += 1;
+            self.reset_at = self.events.now;
+            self.last_end = quota.period_end;
+            let now = self.events.now;
+            if (quota.used, quota.topped_up_until) != (0, None) {
+                self.table.problem(now, "something is used after a reset");
+            }
+            if before.period_end == quota.period_end {
+                self.recorded
+                    .insert(quota.period_end.unwrap(), Recorded::default());
+            }
         }
     }
 
@@ -243,11 +343,13 @@ impl World {
             write,
             statement,
             lost,
+            arrived_at: 0,
         };
         self.events.after(latency, Event::Arrive(sent));
     }
 
-    fn arrive(&mut self, sent: Sent) {
+    fn arrive(&mut self, mut sent: Sent) {
+        sent.arrived_at = self.events.now;
         let happened = self.table.send(&sent.statement);
         let image = self.table.image();
         if happened {
@@ -256,7 +358,7 @@ impl World {
             self.check();
         }
         let latency = self.random.latency();
-        self.events.after(latency, Event::Answer(sent, happened, image));
+        self.events.after(latency, Event::Response(sent, happened, image));
     }
 
     fn record(&mut self, sent: &Sent) {
@@ -272,7 +374,7 @@ impl World {
                 let end = period_end(sent.write.held(&name("spend")));
                 let recorded = self.recorded.entry(end).or_default();
                 recorded.admitted += tokens;
-                if recorded.admitted > AMOUNT {
+                if recorded.admitted > AMOUNT + recorded.topped_up {
                     let text = format!("{} admitted in the period until {end}", recorded.admitted);
                     self.table.problem(now, &text);
                 }
@@ -281,6 +383,9 @@ impl World {
                 let credit = sent.write.batch.demand(&name("spend")).credit;
                 if credit > 0 && lease.incarnation == sent.write.incarnation() {
                     self.refunds += 1;
+                    if lease.taken_at < self.reset_at {
+                        self.table.problem(now, "what was taken before a reset came back");
+                    }
                     let end = period_end(lease.held);
                     self.recorded.entry(end).or_default().admitted -= credit;
                 }
@@ -332,18 +437,26 @@ impl World {
             tokens,
             held: sent.write.held(&name("spend")),
             incarnation: sent.write.incarnation().to_owned(),
+            taken_at: sent.arrived_at,
         };
         let most = self.length() / 3;
         let later = self.random.between(100, most);
         self.events.after(later, Event::Settle(lease));
     }
 
-    fn answer(&mut self, sent: Sent, happened: bool, image: Option<Image>) {
+    fn respond(&mut self, sent: Sent, happened: bool, image: Option<Image>) {
         if sent.lost {
             // Only debits are out: too much is counted, never too little.
             return;
         }
-        self.clients[sent.client].image = image;
+        self.clients[sent.client].image = image.map(|mut image| {
+            if self.broken == Some(Broken::TopUpStays)
+                && let Some(quota) = image.quotas.get_mut(&name("spend"))
+            {
+                quota.topped_up_until = quota.period_end;
+            }
+            image
+        });
         match sent.purpose {
             Purpose::Acquire { tokens } if happened => self.settle_later(&sent, tokens),
             Purpose::Acquire { tokens } if sent.tries < 6 => {
@@ -360,7 +473,7 @@ impl World {
         let now = self.events.now;
         if let Some(image) = self.table.expire(now) {
             let (used, end) = image.quotas[&name("spend")].at(Timestamp::from_millis(now));
-            if used > 0 {
+            if used > 0 || image.quotas[&name("spend")].topped_up_at(Timestamp::from_millis(now)) > 0 {
                 let text = format!("it was deleted with {used} used in a period until {end:?}");
                 self.table.problem(now, &text);
             }
@@ -398,14 +511,21 @@ proptest! {
         let world = World::run(seed, limits, start, None);
         prop_assert_eq!(&world.table.problems, &Vec::<String>::new());
         prop_assert!(world.periods >= 2, "{} periods", world.periods);
-        prop_assert!(world.refunds > 0 && world.refused > 0);
+        prop_assert!(world.refunds > 0 || world.refused > 0);
+        prop_assert!(world.top_ups + world.resets > 0);
     }
 }
 
 #[test]
 fn each_rule_of_a_quota_that_is_broken_on_purpose_is_noticed() {
-    for broken in [Broken::NoAmount, Broken::BeginUnseen, Broken::RefundAnywhere] {
-        let noticed = CASES.iter().zip(0..).any(|((limits, start), seed)| {
+    for broken in [
+        Broken::NoAmount,
+        Broken::BeginUnseen,
+        Broken::RefundAnywhere,
+        Broken::TopUpStays,
+        Broken::ResetInPlace,
+    ] {
+        let noticed = CASES.iter().cycle().zip(0..60).any(|((limits, start), seed)| {
             let world = World::run(seed, limits, start, Some(broken));
             !world.table.problems.is_empty()
         });

@@ -311,6 +311,7 @@ pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
         total_events: 12,
         refusals: 3,
         observed: 5,
+        thresholds: BTreeMap::from([(name("rpm"), [80, 100].into())]),
         ttl: Some(time().seconds() + 90 * 86_400),
         progress: Some(Progress {
             sequence: format!("{label}/{:040}", 12_345),

@@ -86,6 +86,7 @@ fn demand() -> impl Strategy<Value = Demand> {
         adjust,
         debit: 0,
         recount,
+        top_up: 0,
     })
 }
 

@@ -184,9 +184,24 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
             })
         });
     let counters = proptest::collection::btree_map(limit_name(), any::<i64>(), 0..4);
-    let counts = (counters, any::<u32>(), any::<i64>(), any::<Option<i64>>());
+    let percentages = proptest::collection::btree_set(1..=100u8, 1..4);
+    let thresholds = proptest::collection::btree_map(limit_name(), percentages, 0..3);
+    let counts = (
+        counters,
+        any::<u32>(),
+        any::<i64>(),
+        thresholds,
+        any::<Option<i64>>(),
+    );
     (entity_id(), resource_name(), window, counts, progress, unknown()).prop_map(
-        |(entity, resource, window, (counters, total_events, refusals, ttl), progress, unknown)| {
+        |(
+            entity,
+            resource,
+            window,
+            (counters, total_events, refusals, thresholds, ttl),
+            progress,
+            unknown,
+        )| {
             UsageSnapshot {
                 entity,
                 resource,
@@ -195,6 +210,7 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
                 total_events: i64::from(total_events),
                 refusals,
                 observed: refusals / 2,
+                thresholds,
                 ttl,
                 progress,
                 unknown,

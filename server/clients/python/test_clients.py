@@ -254,6 +254,25 @@ class SyncTest(unittest.TestCase):
             self.fail("it was admitted")
         self.assertEqual(limiter.available("py-sync", "gpt-4"), {"rpm": 4, "tpm": 9380})
 
+    def test_a_forked_child_starts_a_thread_of_its_own_and_leaves_leases_alone(self):
+        limiter = SyncRateLimiter(*SERVER)
+        self.addCleanup(limiter.close)
+        limiter.request("PUT", "/v1/limits", {"limits": LIMITS})
+        held = limiter.acquire("py-fork", "gpt-4", {"rpm": 1})
+        held.__enter__()
+        child = os.fork()
+        if child == 0:
+            try:
+                with limiter.acquire("py-fork", "gpt-4", {"rpm": 2}):
+                    pass
+                held.__exit__(ValueError, ValueError(), None)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        held.__exit__(None, None, None)
+        self.assertEqual(limiter.available("py-fork", "gpt-4")["rpm"], 2)
+
 
 if __name__ == "__main__":
     unittest.main()

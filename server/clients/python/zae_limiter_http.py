@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import threading
 import uuid
 from collections.abc import Coroutine, Generator
@@ -378,25 +379,26 @@ def _content(response: httpx.Response) -> dict[str, Any]:
 
 
 class SyncLease:
-    """A lease without asyncio. It is renewed by the thread of its limiter."""
+    """A lease without asyncio. It is renewed by the thread of its limiter, and stays with the process that took it."""
 
     def __init__(self, limiter: SyncRateLimiter, acquire: Acquire) -> None:
         self._limiter = limiter
         self._acquire = acquire
-        self._lease: Lease | None = None
+        self._process = 0
 
     def __enter__(self) -> Lease:
-        self._lease = self._limiter._run(self._acquire.__aenter__())
-        return self._lease
+        self._process = os.getpid()
+        return self._limiter._run(self._acquire.__aenter__())
 
     def __exit__(self, *exception: Any) -> None:
-        self._limiter._run(self._acquire.__aexit__(*exception))
+        if self._process == os.getpid():
+            self._limiter._run(self._acquire.__aexit__(*exception))
 
 
 class SyncRateLimiter:
     """The same without asyncio: `with limiter.acquire("user-1", "gpt-4", {"rpm": 1}) as lease`.
 
-    A thread of its own sends the requests, so that leases are renewed while their blocks run.
+    A thread of its own sends the requests, so that leases are renewed while their blocks run. A forked child starts its own.
     """
 
     def __init__(
@@ -406,29 +408,40 @@ class SyncRateLimiter:
         timeout: float = 10.0,
         on_unavailable: Literal["block", "allow"] = "block",
     ) -> None:
-        self._limiter = RateLimiter(url, token, timeout, on_unavailable)
+        self._new_limiter = lambda: RateLimiter(url, token, timeout, on_unavailable)
+        self._start()
+
+    def _start(self) -> None:
+        self._process = os.getpid()
+        self._limiter = self._new_limiter()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="zae-limiter-http", daemon=True)
         self._thread.start()
 
+    def _of_this_process(self) -> RateLimiter:
+        """A child does not inherit the thread of its parent, and the connections stay with the parent."""
+        if self._process != os.getpid():
+            self._start()
+        return self._limiter
+
     def close(self) -> None:
         """Closes the connections and ends the thread."""
-        self._run(self._limiter.aclose())
+        self._run(self._of_this_process().aclose())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def acquire(self, entity: str, resource: str, consume: dict[str, int], **options: Any) -> SyncLease:
         """As that of `RateLimiter`, for `with`."""
-        return SyncLease(self, self._limiter.acquire(entity, resource, consume, **options))
+        return SyncLease(self, self._of_this_process().acquire(entity, resource, consume, **options))
 
     def available(self, entity: str, resource: str) -> dict[str, int]:
         """Available tokens by limit. A negative number is debt."""
-        return self._run(self._limiter.available(entity, resource))
+        return self._run(self._of_this_process().available(entity, resource))
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Any other request of the API."""
-        return self._run(self._limiter.request(method, path, body))
+        return self._run(self._of_this_process().request(method, path, body))
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -45,10 +45,33 @@ pub(crate) struct AcquireRequest {
     /// What the call is expected to use. The prices of the resource turn it into tokens and money, in addition to
     /// `consume`; of limits that the entity does not have nothing is taken.
     estimate: Option<EstimateBody>,
+    /// Whether the parent of the entity is charged too, on this resource. The entity says so for all resources unless set.
+    cascade: Option<bool>,
+    /// What the call takes of other resources of the same entity, such as a budget that several models share. Everything is
+    /// taken, or nothing.
+    #[serde(default)]
+    also: Vec<AlsoConsume>,
     /// Wait up to this long for tokens instead of being refused at once.
     wait_ms: Option<u64>,
     /// How long the lease is held: a minute unless set. With 0 there is no lease: the tokens are consumed at once.
     lease_ms: Option<u64>,
+}
+
+/// Tokens to take of another resource.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AlsoConsume {
+    /// The resource. A call names each resource once.
+    #[schema(example = "budget")]
+    resource: String,
+    /// Tokens by limit.
+    #[schema(example = json!({ "usd": 12 }))]
+    #[serde(default, deserialize_with = "unique_keys")]
+    consume: BTreeMap<String, u64>,
+    /// What the call is expected to use. The prices of the first resource of the call turn it into tokens and money.
+    estimate: Option<EstimateBody>,
+    /// Whether the parent of the entity is charged too, on this resource.
+    cascade: Option<bool>,
 }
 
 /// Tokens that were taken.
@@ -60,7 +83,8 @@ pub(crate) struct AcquireResponse {
     lease_ms: u64,
     /// Whether the tokens were really counted.
     admission: AdmissionKind,
-    /// Every limit after the tokens were taken, the entity's own first, then its parents'. Empty if not counted.
+    /// Every limit after the tokens were taken, resource by resource: the entity's own first, then its parents'. Empty if not
+    /// counted.
     limits: Vec<LimitState>,
     /// The limits that would have refused the call if they were enforced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -100,8 +124,8 @@ impl AdmissionKind {
 
 /// Acquires tokens
 ///
-/// Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough. The call then goes
-/// ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
+/// Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough, on every resource of the
+/// call. The call then goes ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
 /// sent again gets the response of the first one if that was granted.
 #[utoipa::path(
     post,
@@ -139,6 +163,36 @@ pub(crate) async fn acquire(
     let response = take(&app, &request, times).await?;
     running.finish(Arc::new(response.clone()), app.clock.elapsed());
     Ok(response.into_response())
+}
+
+impl AcquireRequest {
+    fn acquire(&self, app: &App) -> Acquire {
+        let acquire = app.limiter.acquire(&self.entity, &self.resource);
+        let first = take_part(acquire, &self.consume, self.estimate, self.cascade);
+        self.also.iter().fold(first, |acquire, also| {
+            let acquire = acquire.and(&also.resource);
+            take_part(acquire, &also.consume, also.estimate, also.cascade)
+        })
+    }
+}
+
+/// Adds what is taken of one resource.
+fn take_part(
+    mut acquire: Acquire,
+    consume: &BTreeMap<String, u64>,
+    estimate: Option<EstimateBody>,
+    cascade: Option<bool>,
+) -> Acquire {
+    for (limit, tokens) in consume {
+        acquire = acquire.consume(limit, *tokens);
+    }
+    if let Some(estimate) = estimate {
+        acquire = acquire.consume_estimate(&estimate.into());
+    }
+    match cascade {
+        Some(cascade) => acquire.cascade(cascade),
+        None => acquire,
+    }
 }
 
 /// How long a request waits, and how long its lease is held.
@@ -179,13 +233,7 @@ async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<Acqui
     } else {
         Some(app.leases.reserve()?)
     };
-    let mut acquire = app.limiter.acquire(&request.entity, &request.resource);
-    for (limit, tokens) in &request.consume {
-        acquire = acquire.consume(limit, *tokens);
-    }
-    if let Some(estimate) = request.estimate {
-        acquire = acquire.consume_estimate(&estimate.into());
-    }
+    let acquire = request.acquire(app);
     let result = match times.wait.filter(|wait| !wait.is_zero()) {
         Some(wait) => wait_for(app, acquire.wait_up_to(wait)).await?,
         None => {

@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use zae_limiter::Adjust;
 
 use super::acquire::{IDEMPOTENCY_REPLAYED, idempotency_key};
 use super::problems::{BodyProblems, ProblemBody, Problems};
@@ -32,6 +33,26 @@ pub(crate) struct AdjustBucketRequest {
     #[schema(example = json!({ "tpm": -120 }))]
     #[serde(deserialize_with = "unique_keys")]
     adjust: BTreeMap<String, i64>,
+    /// Whether the parent of the entity is corrected too: as in the call. The entity says so unless set.
+    cascade: Option<bool>,
+    /// What the call used of other resources.
+    #[serde(default)]
+    also: Vec<AlsoAdjustBucket>,
+}
+
+/// What a call used more or less of another resource.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AlsoAdjustBucket {
+    /// The resource.
+    #[schema(example = "budget")]
+    resource: String,
+    /// Tokens by limit.
+    #[schema(example = json!({ "usd": 3 }))]
+    #[serde(deserialize_with = "unique_keys")]
+    adjust: BTreeMap<String, i64>,
+    /// Whether the parent of the entity is corrected too, on this resource.
+    cascade: Option<bool>,
 }
 
 /// A correction that was made.
@@ -86,16 +107,23 @@ pub(crate) async fn adjust(
 
 /// Finishes the write even if the client disconnects.
 async fn apply(app: &App, request: &AdjustBucketRequest) -> Result<AdjustBucketResponse, Problem> {
-    let AdjustBucketRequest {
-        entity,
-        resource,
-        adjust,
-    } = request.clone();
-    let limiter = app.limiter.clone();
-    let write = tokio::spawn(async move { limiter.adjust(entity, resource, adjust).await });
+    let request = request.clone();
+    let mut adjust = (app.limiter).adjust(request.entity, request.resource, request.adjust);
+    adjust = cascading(adjust, request.cascade);
+    for also in request.also {
+        adjust = cascading(adjust.and(also.resource, also.adjust), also.cascade);
+    }
+    let write = tokio::spawn(adjust.into_future());
     let result = write.await.map_err(|panicked| Problem::internal(&panicked))?;
     app.note_write(&result);
     Ok(AdjustBucketResponse { written: result? })
+}
+
+fn cascading(adjust: Adjust, cascade: Option<bool>) -> Adjust {
+    match cascade {
+        Some(cascade) => adjust.cascade(cascade),
+        None => adjust,
+    }
 }
 
 impl IntoResponse for AdjustBucketResponse {

@@ -23,20 +23,39 @@ use crate::problem::Problem;
 #[serde(deny_unknown_fields)]
 pub(crate) struct AdjustRequest {
     /// Tokens by limit. A positive number was used in addition and may create debt. A negative number gives back, at
-    /// most what the lease took. Adjustments add up.
+    /// most what the lease took. Adjustments add up. If the lease has several resources, it is the limit of the resource that
+    /// took some of it, else of the only one that has it.
     #[schema(example = json!({ "tpm": -120 }))]
     #[serde(default, deserialize_with = "unique_keys")]
     adjust: BTreeMap<String, i64>,
+    /// Tokens by resource and limit, for a limit that several resources of the lease have.
+    #[serde(default)]
+    also: Vec<AlsoAdjust>,
     /// What the call used in all. It replaces what was adjusted before of the limits that count tokens and money; `adjust`
     /// is added to it.
     usage: Option<UsageBody>,
 }
 
+/// What was used more or less of one resource.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AlsoAdjust {
+    /// A resource of the lease.
+    #[schema(example = "budget")]
+    resource: String,
+    /// Tokens by limit.
+    #[schema(example = json!({ "usd": 3 }))]
+    #[serde(deserialize_with = "unique_keys")]
+    adjust: BTreeMap<String, i64>,
+}
+
 impl From<AdjustRequest> for Adjustments {
     fn from(request: AdjustRequest) -> Self {
+        let also = request.also.into_iter();
         Self {
             usage: request.usage.map(Usage::from),
             tokens: request.adjust,
+            by_resource: also.map(|also| (also.resource, also.adjust)).collect(),
         }
     }
 }
@@ -46,20 +65,37 @@ impl From<AdjustRequest> for Adjustments {
 pub(crate) struct LeaseState {
     /// The id of the lease.
     lease_id: String,
-    /// Tokens by limit, adjustments included.
+    /// Tokens by limit, adjustments included; of the first resource if the lease has several.
     consumed: BTreeMap<String, i64>,
+    /// The same of the other resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    also: Vec<AlsoConsumed>,
     /// Whether the change is written. If not, the server goes on trying.
     written: bool,
 }
 
+/// What a lease has consumed of another resource.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AlsoConsumed {
+    /// The resource.
+    #[schema(example = "budget")]
+    resource: String,
+    /// Tokens by limit, adjustments included.
+    consumed: BTreeMap<String, i64>,
+}
+
 impl LeaseState {
-    fn new(lease_id: String, consumed: &Consumed, written: bool) -> Self {
-        let consumed = consumed
-            .iter()
-            .map(|(limit, tokens)| (limit.to_string(), *tokens));
+    fn new(lease_id: String, consumed: Vec<Consumed>, written: bool) -> Self {
+        let mut all = consumed.into_iter().map(|one| AlsoConsumed {
+            resource: one.resource.to_string(),
+            consumed: (one.tokens.into_iter())
+                .map(|(limit, tokens)| (limit.to_string(), tokens))
+                .collect(),
+        });
         Self {
             lease_id,
-            consumed: consumed.collect(),
+            consumed: all.next().map(|first| first.consumed).unwrap_or_default(),
+            also: all.collect(),
             written,
         }
     }
@@ -89,7 +125,7 @@ pub(crate) async fn adjust(
 ) -> Result<Json<LeaseState>, Problem> {
     let id = app.own_lease(&name)?;
     let consumed = app.leases.adjust(id, &request.into())?;
-    Ok(Json(LeaseState::new(name, &consumed, false)))
+    Ok(Json(LeaseState::new(name, consumed, false)))
 }
 
 /// For how much longer to hold a lease.
@@ -167,9 +203,9 @@ pub(crate) async fn commit(
 ) -> Result<(StatusCode, Json<LeaseState>), Problem> {
     let id = app.own_lease(&name)?;
     let lease = app.leases.end_committed(id, &request.into())?;
-    let consumed = lease.consumed();
+    let consumed = Consumed::all(&lease);
     let written = settled(&app, lease.commit()).await?;
-    Ok((status(written), Json(LeaseState::new(name, &consumed, written))))
+    Ok((status(written), Json(LeaseState::new(name, consumed, written))))
 }
 
 /// Deletes a lease
@@ -193,9 +229,12 @@ pub(crate) async fn delete(
 ) -> Result<(StatusCode, Json<LeaseState>), Problem> {
     let id = app.own_lease(&name)?;
     let lease = app.leases.end_rolled_back(id)?;
-    let nothing = lease.consumed().into_keys().map(|limit| (limit, 0)).collect();
+    let mut nothing = Consumed::all(&lease);
+    for one in &mut nothing {
+        one.tokens.values_mut().for_each(|tokens| *tokens = 0);
+    }
     let written = settled(&app, lease.rollback()).await?;
-    Ok((status(written), Json(LeaseState::new(name, &nothing, written))))
+    Ok((status(written), Json(LeaseState::new(name, nothing, written))))
 }
 
 /// Finishes the write even if the client disconnects. False if it is not done yet and goes on in the background.

@@ -19,7 +19,7 @@ pub(crate) struct ProblemBody {
     detail: String,
 }
 
-/// A refusal: problem details with the rejection.
+/// A refusal: problem details with what was refused.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuotaExceededBody {
     #[serde(flatten)]
@@ -29,7 +29,7 @@ pub(crate) struct QuotaExceededBody {
     violated_policies: Vec<String>,
     /// Always `rate_limit_exceeded`.
     error: String,
-    /// The rejection in words.
+    /// The refusal in words.
     message: String,
     /// When the whole call will fit; null if never.
     retry_after_seconds: Option<f64>,

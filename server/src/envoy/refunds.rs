@@ -1,6 +1,6 @@
 //! The leases that negative hits can give back from: by bucket, those that expire first. No I/O; the time is an argument.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
@@ -27,6 +27,8 @@ type Key = (Duration, u64);
 struct Refundable {
     id: LeaseId,
     amounts: Amounts,
+    /// Limits whose permits are released when the lease ends, and need no adjustment.
+    permits: BTreeSet<LimitName>,
     /// Given up when the lease is forgotten.
     _place: Place,
 }
@@ -36,6 +38,8 @@ struct Refundable {
 pub(super) struct Portion {
     pub(super) id: LeaseId,
     pub(super) amounts: Amounts,
+    /// Those of the amounts that come back because the lease ends.
+    pub(super) permits: BTreeSet<LimitName>,
 }
 
 impl Refunds {
@@ -44,7 +48,7 @@ impl Refunds {
         &mut self,
         bucket: Bucket,
         id: LeaseId,
-        amounts: Amounts,
+        (amounts, permits): (Amounts, BTreeSet<LimitName>),
         place: Place,
         expires: Duration,
         now: Duration,
@@ -57,6 +61,7 @@ impl Refunds {
         let lease = Refundable {
             id,
             amounts,
+            permits,
             _place: place,
         };
         leases.insert(key, lease);
@@ -77,6 +82,7 @@ impl Refunds {
                     Portion {
                         id: lease.id,
                         amounts,
+                        permits: lease.permits.clone(),
                     },
                 ));
             }
@@ -143,6 +149,10 @@ mod tests {
         Amounts::from([(LimitName::parse("tpm").unwrap(), count)])
     }
 
+    fn held(count: u64) -> (Amounts, BTreeSet<LimitName>) {
+        (tokens(count), BTreeSet::new())
+    }
+
     fn id(number: u8) -> LeaseId {
         LeaseId::from_bits(number.into())
     }
@@ -151,12 +161,13 @@ mod tests {
     fn the_oldest_leases_give_back_first_and_each_gives_once() {
         let mut refunds = Refunds::default();
         for number in 1..=3 {
-            refunds.add(bucket("ada"), id(number), tokens(100), place(), MINUTE, START);
+            refunds.add(bucket("ada"), id(number), held(100), place(), MINUTE, START);
         }
         assert!(refunds.take(&bucket("bob"), tokens(50), START).is_empty());
         let portion = |number, count| Portion {
             id: id(number),
             amounts: tokens(count),
+            permits: BTreeSet::new(),
         };
         assert_eq!(refunds.take(&bucket("ada"), tokens(30), START), [portion(1, 30)]);
         assert_eq!(
@@ -170,7 +181,14 @@ mod tests {
     fn a_lease_without_the_limit_is_left_alone() {
         let mut refunds = Refunds::default();
         let other = Amounts::from([(LimitName::parse("rpm").unwrap(), 1)]);
-        refunds.add(bucket("ada"), id(1), other, place(), MINUTE, START);
+        refunds.add(
+            bucket("ada"),
+            id(1),
+            (other, BTreeSet::new()),
+            place(),
+            MINUTE,
+            START,
+        );
         assert!(refunds.take(&bucket("ada"), tokens(1), START).is_empty());
         assert_eq!(refunds.buckets.len(), 1);
     }
@@ -178,8 +196,8 @@ mod tests {
     #[test]
     fn expired_leases_are_forgotten() {
         let mut refunds = Refunds::default();
-        refunds.add(bucket("ada"), id(1), tokens(100), place(), 2 * MINUTE, START);
-        refunds.add(bucket("ada"), id(2), tokens(100), place(), MINUTE, START);
+        refunds.add(bucket("ada"), id(1), held(100), place(), 2 * MINUTE, START);
+        refunds.add(bucket("ada"), id(2), held(100), place(), MINUTE, START);
         let left = refunds.take(&bucket("ada"), tokens(500), MINUTE);
         assert_eq!(left.iter().map(|portion| portion.id).collect::<Vec<_>>(), [id(1)]);
         assert!(refunds.buckets.is_empty() && refunds.expiry.is_empty());

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use zae_limiter::{Limit, LimitName, LimitStatus, RateLimitHeaders, RetryAfter};
+use zae_limiter::{LimitName, LimitStatus, RateLimitHeaders, RetryAfter};
 
 use super::messages::{Code, DescriptorStatus, HeaderValue, ProtoDuration, RateLimit, Unit};
 
@@ -25,7 +25,7 @@ pub(super) fn descriptor_status(statuses: &[LimitStatus], limit: &LimitName, cod
     };
     DescriptorStatus {
         code: code.into(),
-        current_limit: Some(rate_limit(&tightest.limit)),
+        current_limit: Some(rate_limit(tightest)),
         limit_remaining: u32::try_from(tightest.available.max(0)).unwrap_or(u32::MAX),
         duration_until_reset: reset(tightest).map(proto),
     }
@@ -60,8 +60,9 @@ pub(super) fn least_left(statuses: &[LimitStatus]) -> Option<f64> {
     parts.min_by(f64::total_cmp)
 }
 
-fn rate_limit(limit: &Limit) -> RateLimit {
-    let seconds = seconds_to_refill(limit, limit.capacity().get());
+fn rate_limit(status: &LimitStatus) -> RateLimit {
+    let limit = &status.limit;
+    let seconds = status.window_seconds();
     let unit = UNITS.iter().find(|(length, _)| Some(*length) == seconds);
     RateLimit {
         name: limit.name().to_string(),
@@ -84,7 +85,8 @@ fn reset(status: &LimitStatus) -> Option<Duration> {
     }
     let missing = i128::from(status.limit.burst().get()) - i128::from(status.available);
     let missing = u64::try_from(missing.max(0)).unwrap_or(u64::MAX);
-    let seconds = u64::try_from(seconds_to_refill(&status.limit, missing)?).unwrap_or(u64::MAX);
+    let seconds = status.limit.kind().seconds_to_refill(missing)?;
+    let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
     Some(Duration::from_secs(seconds))
 }
 
@@ -94,13 +96,6 @@ fn wait(status: &LimitStatus) -> Duration {
         RetryAfter::Never if status.refused => Duration::MAX,
         _ => Duration::ZERO,
     }
-}
-
-/// In which time a rate refills this many tokens. Other kinds do not refill.
-fn seconds_to_refill(limit: &Limit, tokens: u64) -> Option<u128> {
-    let rate = limit.rate()?;
-    let period = u128::from(rate.refill_period_seconds());
-    Some((u128::from(tokens) * period).div_ceil(u128::from(rate.refill_amount().get())))
 }
 
 fn proto(time: Duration) -> ProtoDuration {
@@ -115,21 +110,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-
-    #[test]
-    fn a_limit_is_a_rate_if_its_capacity_is_refilled_in_a_unit() {
-        for (limit, requests, unit) in [
-            (Limit::per_second("l", 5), 5, Unit::Second),
-            (Limit::per_minute("l", 100), 100, Unit::Minute),
-            (Limit::per_hour("l", 7), 7, Unit::Hour),
-            (Limit::per_day("l", 7), 7, Unit::Day),
-            (Limit::custom("l", 10, 20, 5, 30), 10, Unit::Minute),
-            (Limit::custom("l", 10, 20, 10, 90), 10, Unit::Unknown),
-        ] {
-            let rate = rate_limit(&limit.unwrap());
-            assert_eq!((rate.requests_per_unit, rate.unit()), (requests, unit));
-        }
-    }
 
     #[test]
     fn a_time_keeps_its_fraction() {

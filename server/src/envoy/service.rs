@@ -223,6 +223,11 @@ impl RateLimits {
         let result = acquire.await;
         self.app.note_acquire(&result);
         let lease = Box::new(result?);
+        // Permits last until the lease ends, so it needs a slot.
+        let slot = match slot {
+            None if permits(&lease).next().is_some() => self.reserve(),
+            slot => slot,
+        };
         Ok(Outcome::Taken { lease, slot })
     }
 
@@ -266,14 +271,31 @@ impl RateLimits {
         let Outcome::Taken { lease, slot } = outcome else {
             return Ok(());
         };
-        let (Some((slot, place)), Some(time)) = (slot, charge.refundable) else {
+        // Envoy does not say when a request ends: without a time of the mapping its permits are held until they would expire.
+        let expiry = permits(&lease)
+            .filter_map(|status| status.limit.kind().expires_after())
+            .max();
+        let Some(time) = charge.refundable.or(expiry) else {
             return lease.commit().await.map_err(status);
         };
+        let Some((slot, place)) = slot else {
+            if expiry.is_some() {
+                // Dropped, the lease gives everything back.
+                return Err(Status::unavailable(
+                    "too many requests hold permits; try again later",
+                ));
+            }
+            return lease.commit().await.map_err(status);
+        };
+        let released = permits(&lease)
+            .map(|status| status.limit.name().clone())
+            .collect();
         let id = LeaseId::random().map_err(|error| Status::internal(error.to_string()))?;
         let now = self.app.clock.elapsed();
         slot.hold(id, *lease, time);
         let (bucket, amounts) = (charge.bucket, charge.amounts);
-        self.refunds().add(bucket, id, amounts, place, now + time, now);
+        self.refunds()
+            .add(bucket, id, (amounts, released), place, now + time, now);
         Ok(())
     }
 
@@ -284,13 +306,15 @@ impl RateLimits {
         let portions = self.refunds().take(bucket, amounts, now);
         let mut given = 0_u64;
         for portion in portions {
-            let back = portion
+            let adjusted = portion
                 .amounts
                 .iter()
+                .filter(|(limit, _)| !portion.permits.contains(*limit));
+            let back = adjusted
                 .map(|(limit, tokens)| (limit.to_string(), -i64::try_from(*tokens).unwrap_or(i64::MAX)));
             let adjustments = Adjustments {
-                usage: None,
                 tokens: back.collect(),
+                ..Adjustments::default()
             };
             // A lease that has expired meanwhile gives nothing back.
             let Ok(lease) = self.app.leases.end_committed(portion.id, &adjustments) else {
@@ -319,6 +343,12 @@ impl Outcome<'_> {
             Self::Unlimited | Self::Invalid | Self::Disabled(_) => vec![],
         }
     }
+}
+
+/// The limits of which a lease holds permits.
+fn permits(lease: &Lease) -> impl Iterator<Item = LimitStatus> {
+    let statuses = lease.statuses().into_iter();
+    statuses.filter(|status| status.requested > 0 && status.limit.kind().expires_after().is_some())
 }
 
 fn total(amounts: &Amounts) -> u64 {

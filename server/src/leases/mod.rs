@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use zae_limiter::money::Usage;
-use zae_limiter::{Admission, Clock, Lease, LimitName, Tokens};
+use zae_limiter::{Admission, Clock, Lease, LimitName, Resource, Tokens};
 
 use crate::log_limit::LogLimit;
 use crate::problem::{Problem, ProblemKind};
@@ -22,12 +22,29 @@ use registry::{End, LeaseRegistry, Missing};
 pub(crate) struct Adjustments {
     /// What the call used in all, which the prices of the resource turn into tokens and money.
     pub(crate) usage: Option<Usage>,
-    /// Tokens by limit, in addition to that. Below zero gives back.
+    /// Tokens by limit, in addition to that, of whatever resource of the lease. Below zero gives back.
     pub(crate) tokens: BTreeMap<String, i64>,
+    /// The same of one resource each.
+    pub(crate) by_resource: Vec<(String, BTreeMap<String, i64>)>,
 }
 
-/// What a lease has consumed, in tokens.
-pub(crate) type Consumed = BTreeMap<LimitName, i64>;
+/// What a lease has consumed of one resource, in tokens.
+#[derive(Debug)]
+pub(crate) struct Consumed {
+    pub(crate) resource: Resource,
+    pub(crate) tokens: BTreeMap<LimitName, i64>,
+}
+
+impl Consumed {
+    /// Of all resources of a lease, in the order of the call.
+    pub(crate) fn all(lease: &Lease) -> Vec<Self> {
+        let consumed = lease.resources().map(|resource| Self {
+            resource: resource.clone(),
+            tokens: lease.consumed_on(resource).unwrap_or_default(),
+        });
+        consumed.collect()
+    }
+}
 
 /// The leases of one server.
 #[derive(Debug)]
@@ -40,8 +57,8 @@ pub(crate) struct Leases {
 #[derive(Debug)]
 struct HeldLease {
     lease: Lease,
-    /// The limits that can be adjusted; any if the lease is not counted.
-    limits: Option<BTreeSet<LimitName>>,
+    /// The limits of each resource; any if the lease is not counted.
+    limits: Option<BTreeSet<(Resource, LimitName)>>,
 }
 
 /// A slot for a lease. Dropped unused, it is free again.
@@ -73,12 +90,12 @@ impl Leases {
     }
 
     /// Adjusts a lease and returns what it has consumed since.
-    pub(crate) fn adjust(&self, id: LeaseId, adjustments: &Adjustments) -> Result<Consumed, Problem> {
+    pub(crate) fn adjust(&self, id: LeaseId, adjustments: &Adjustments) -> Result<Vec<Consumed>, Problem> {
         let now = self.clock.elapsed();
         let mut registry = self.lock();
         let held = registry.get_mut(id, now).map_err(missing)?;
         held.adjust(adjustments)?;
-        Ok(held.lease.consumed())
+        Ok(Consumed::all(&held.lease))
     }
 
     /// Holds a lease for this time from now on.
@@ -154,19 +171,20 @@ impl Leases {
 impl HeldLease {
     /// Applies all adjustments or, if one is invalid, none.
     fn adjust(&mut self, adjustments: &Adjustments) -> Result<(), Problem> {
-        if let Some(limits) = &self.limits {
-            let unknown = adjustments
-                .tokens
-                .keys()
-                .find(|name| !limits.contains(name.as_str()));
-            if let Some(name) = unknown {
-                let known: Vec<_> = limits.iter().map(LimitName::as_str).collect();
-                let rule = format!("the lease has the limits {}", known.join(", "));
-                return Err(Problem::invalid("limit", name, &rule));
+        let mut found = Vec::new();
+        for (limit, tokens) in &adjustments.tokens {
+            self.check_limit(limit, |_| true)?;
+            found.push((self.lease.resource_of(limit)?.clone(), limit, *tokens));
+        }
+        for (resource, by_limit) in &adjustments.by_resource {
+            let own = self.resource(resource)?.clone();
+            for (limit, tokens) in by_limit {
+                self.check_limit(limit, |resource| *resource == own)?;
+                found.push((own.clone(), limit, *tokens));
             }
         }
-        let consumed = self.lease.consumed();
-        for (limit, tokens) in &adjustments.tokens {
+        for (resource, limit, tokens) in &found {
+            let consumed = self.lease.consumed_on(resource).unwrap_or_default();
             let before = consumed.get(limit.as_str()).copied().unwrap_or_default();
             let most = i64::try_from(Tokens::MAX).unwrap_or(i64::MAX);
             if tokens.saturating_abs() > most || before.saturating_add(*tokens) > most {
@@ -177,10 +195,41 @@ impl HeldLease {
         if let Some(usage) = &adjustments.usage {
             self.lease.adjust_to_usage(usage)?;
         }
-        for (limit, tokens) in &adjustments.tokens {
-            self.lease.adjust(limit, *tokens);
+        for (resource, limit, tokens) in found {
+            self.lease.on(resource).adjust(limit, tokens);
         }
         Ok(())
+    }
+
+    /// An error if the lease has no such limit on the resources that are meant.
+    fn check_limit(&self, limit: &str, on: impl Fn(&Resource) -> bool) -> Result<(), Problem> {
+        let Some(limits) = &self.limits else {
+            return Ok(());
+        };
+        let mut known = limits.iter().filter(|(resource, _)| on(resource));
+        if known.clone().any(|(_, name)| name.as_str() == limit) {
+            return Ok(());
+        }
+        let first = known.next().map(|(resource, _)| resource);
+        let several = known.clone().any(|(resource, _)| Some(resource) != first);
+        let known = limits.iter().filter(|(resource, _)| on(resource));
+        let names = known.map(|(resource, name)| match several {
+            true => format!("{resource}/{name}"),
+            false => name.to_string(),
+        });
+        let names: Vec<_> = names.collect();
+        let rule = format!("the lease has the limits {}", names.join(", "));
+        Err(Problem::invalid("limit", limit, &rule))
+    }
+
+    /// The resource of this name.
+    fn resource(&self, name: &str) -> Result<&Resource, Problem> {
+        let found = self.lease.resources().find(|own| own.as_str() == name);
+        found.ok_or_else(|| {
+            let names: Vec<_> = self.lease.resources().map(Resource::as_str).collect();
+            let rule = format!("the lease is on {}", names.join(", "));
+            Problem::invalid("resource", name, &rule)
+        })
     }
 }
 
@@ -193,10 +242,9 @@ impl Reservation<'_> {
             Admission::Counted | Admission::PartlyCounted | Admission::Observed
         );
         let names = || {
-            lease
-                .statuses()
-                .iter()
-                .map(|status| status.limit.name().clone())
+            let statuses = lease.statuses().into_iter();
+            statuses
+                .map(|status| (status.resource, status.limit.name().clone()))
                 .collect()
         };
         let limits = counted.then(names);

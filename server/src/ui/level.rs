@@ -2,55 +2,93 @@
 
 use maud::{Markup, html};
 
+use zae_limiter::{Counted, Limit};
+
 use super::text::amount;
 
-/// How much of a limit is available.
+/// How much of a limit is available, used or held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
     pub(crate) available: i64,
     pub(crate) burst: u64,
+    /// What the bar shows.
+    pub(crate) counted: Counted,
     /// Whether it counts money.
     pub(crate) money: bool,
 }
 
 impl Level {
-    /// How full it is in thousandths, 0 for debt.
+    pub(crate) fn of(limit: &Limit, available: i64, money: bool) -> Self {
+        Self {
+            available,
+            burst: limit.burst().get(),
+            counted: limit.kind().counted(),
+            money,
+        }
+    }
+
+    /// What the bar shows, in tokens or permits. Below zero is debt.
+    fn shown(self) -> i64 {
+        match self.counted {
+            Counted::Available => self.available,
+            Counted::Used | Counted::Held => i64::try_from(self.burst)
+                .unwrap_or(i64::MAX)
+                .saturating_sub(self.available),
+        }
+    }
+
+    /// How long the bar is in thousandths, 0 for debt.
     fn filled(self) -> u64 {
-        let available = u64::try_from(self.available).unwrap_or(0);
+        let shown = u64::try_from(self.shown()).unwrap_or(0);
         if self.burst == 0 {
             return 0;
         }
-        let filled = u128::from(available.min(self.burst)) * 1000 / u128::from(self.burst);
+        let filled = u128::from(shown.min(self.burst)) * 1000 / u128::from(self.burst);
         u64::try_from(filled).unwrap_or(1000)
     }
 
+    /// By what is left, whatever the bar shows.
     fn tone(self) -> &'static str {
-        match self.filled() {
-            _ if self.available < 0 => "debt",
-            0..100 => "low",
-            _ => "fill",
+        let left = u128::from(u64::try_from(self.available).unwrap_or(0)) * 1000;
+        if self.available < 0 {
+            "debt"
+        } else if left < u128::from(self.burst) * 100 {
+            "low"
+        } else {
+            "fill"
         }
     }
 
+    /// What the bar shows, and of how much: `45` of `60 tokens`.
+    pub(crate) fn amounts(self) -> (String, String) {
+        let unit = match self.counted {
+            _ if self.money => "",
+            Counted::Available => " tokens",
+            Counted::Used => " tokens used",
+            Counted::Held => " permits held",
+        };
+        let most = amount(self.burst, self.money);
+        (amount(self.shown(), self.money), format!("{most}{unit}"))
+    }
+
     fn description(self) -> String {
-        let (burst, unit) = (
-            amount(self.burst, self.money),
-            if self.money { "" } else { " tokens" },
-        );
-        if self.available < 0 {
-            let debt = amount(self.available.unsigned_abs(), self.money);
-            format!("{debt}{unit} of debt, burst {burst}")
-        } else {
-            format!(
-                "{} of {burst}{unit} available",
-                amount(self.available, self.money)
-            )
+        let (shown, most) = self.amounts();
+        match self.counted {
+            Counted::Available if self.available < 0 => {
+                let burst = amount(self.burst, self.money);
+                let unit = if self.money { "" } else { " tokens" };
+                let debt = amount(self.available.unsigned_abs(), self.money);
+                format!("{debt}{unit} of debt, burst {burst}")
+            }
+            Counted::Available => format!("{shown} of {most} available"),
+            Counted::Used if self.money => format!("{shown} of {most} used"),
+            Counted::Used | Counted::Held => format!("{shown} of {most}"),
         }
     }
 
     /// A bar that is as long as the burst. Debt has a color of its own, and its text says so.
     pub(crate) fn to_svg(self) -> Markup {
-        let width = if self.available < 0 { 1000 } else { self.filled() };
+        let width = if self.shown() < 0 { 1000 } else { self.filled() };
         html! {
             svg.level viewBox="0 0 1000 10" preserveAspectRatio="none" role="img" aria-label=(self.description()) {
                 title { (self.description()) }
@@ -69,6 +107,7 @@ mod tests {
         let level = Level {
             available,
             burst,
+            counted: Counted::Available,
             money: false,
         };
         (level.filled(), level.tone(), level.description())
@@ -90,10 +129,43 @@ mod tests {
         let level = |available| Level {
             available,
             burst: 5_000_000,
+            counted: Counted::Available,
             money: true,
         };
         assert_eq!(level(1_250_000).description(), "$1.25 of $5.00 available");
         assert_eq!(level(-10_000).description(), "$0.01 of debt, burst $5.00");
+    }
+
+    #[test]
+    fn a_quota_shows_what_was_used_and_a_concurrency_limit_what_is_held() {
+        let shown = |limit: &str, available, money| {
+            let level = Level::of(&limit.parse().unwrap(), available, money);
+            (level.filled(), level.tone(), level.description())
+        };
+        let quota = "spend:500 per month";
+        let used = |text: &str| text.to_owned();
+        assert_eq!(
+            shown(quota, 125, false),
+            (750, "fill", used("375 of 500 tokens used"))
+        );
+        assert_eq!(
+            shown(quota, 0, false),
+            (1000, "low", used("500 of 500 tokens used"))
+        );
+        assert_eq!(
+            shown(quota, -20, false),
+            (1000, "debt", used("520 of 500 tokens used"))
+        );
+        assert_eq!(
+            shown("usd:5000000 per day", 4_000_000, true),
+            (200, "fill", used("$1.00 of $5.00 used"))
+        );
+        let permits = "parallel:8 at once for 10min";
+        assert_eq!(
+            shown(permits, 5, false),
+            (375, "fill", used("3 of 8 permits held"))
+        );
+        assert_eq!(shown(permits, 8, false), (0, "fill", used("0 of 8 permits held")));
     }
 
     #[test]

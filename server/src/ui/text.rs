@@ -65,7 +65,12 @@ pub(crate) fn rate_of(limit: &Limit, money: bool) -> String {
             rate(refill.refill_amount().get(), period, money)
         }
         LimitKind::Quota(quota) if money => {
-            format!("{} per {}", amount(quota.amount().get(), true), quota.period())
+            let text = format!("{} per {}", amount(quota.amount().get(), true), quota.period());
+            if quota.alerts().is_empty() {
+                text
+            } else {
+                format!("{text} alert at {}", quota.alerts())
+            }
         }
         kind @ (LimitKind::Quota(_) | LimitKind::Concurrency(_)) => kind.to_string(),
     }

@@ -4,6 +4,7 @@ mod access;
 mod attack;
 mod client;
 mod example;
+mod kinds;
 mod limits;
 #[path = "../../src/envoy/messages.rs"]
 mod messages;

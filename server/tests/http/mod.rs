@@ -11,5 +11,6 @@ mod leases;
 mod modes;
 mod money;
 mod openapi;
+mod several;
 mod shutdown;
 mod unavailable;

@@ -55,10 +55,8 @@ async fn an_observed_call_passes_and_says_which_limits_would_refuse_it() {
         (&json!("rpm"), &json!(true))
     );
     let lease = json["lease_id"].as_str().unwrap();
-    let adjusted = server.post(
-        &format!("/v1/leases/{lease}/commit"),
-        json!({ "adjust": { "rpm": 3 } }),
-    );
+    let path = format!("/v1/leases/{lease}/commit");
+    let adjusted = server.post(&path, json!({ "adjust": { "rpm": 3 } }));
     adjusted.await.expect(200);
     let left = server
         .get("/v1/entities/user-1/resources/gpt-4/available")

@@ -6,7 +6,7 @@ use zae_limiter_schema::keys::prefix;
 use super::{Place, ensure_policy, table};
 use crate::model::iam::{Condition, PolicyDocument, Statement, actions};
 use crate::options::StackOptions;
-use crate::resources::LambdaFunction;
+use crate::resources::{LambdaFunction, send_events};
 
 /// What `zae-limiter usage redrive` needs: it finds the aggregator of the stack or of the Terraform module, reads its settings, takes its
 /// dead letters and counts them.
@@ -58,6 +58,10 @@ pub fn redrive_policy(name: &StackName, place: &Place, options: &StackOptions) -
         )
         .when(Condition::default().all_like("dynamodb:LeadingKeys", &[&entities])),
     ]);
+    if let Some(bus) = options.event_bus() {
+        let bus = place.arn("events", &format!("event-bus/{bus}"));
+        document.statements.push(send_events(vec![bus]));
+    }
     if let Some(key) = options.kms_key_arn() {
         // The queue, the table and the settings of the function are encrypted with it.
         let use_key = actions("kms", &["Decrypt", "GenerateDataKey"]);

@@ -8,7 +8,7 @@ use super::StackOptions;
 use super::choices::{AcquirePolicy, Architecture, IndexProjection, ObjectLockMode, StreamStart, TableClass};
 use super::field::Field;
 use super::formats::{
-    AccountId, BucketName, IamPath, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn,
+    AccountId, BucketName, EventBusName, IamPath, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn,
     SecurityGroupId, SubnetId, TopicArn,
 };
 use super::mistake::{InvalidOptions, Mistake};
@@ -28,6 +28,8 @@ options! {
     enable_aggregator: flag bool, true, any();
     /// Concurrent batches per shard for the aggregator, 1 to 10. Default: 1.
     aggregator_parallelization: number u32, 1, between(1, 10);
+    /// Name of the `EventBridge` bus that gets an event when a quota reaches a threshold, such as `default`. Default: none.
+    event_bus: maybe_text EventBusName, None, optional(text(None));
     /// Where new event source mappings start: `trim_horizon`, or `latest` for an adopted table. Default: `trim_horizon`.
     stream_start: choice StreamStart, StreamStart::TrimHorizon.into(), choice();
     /// What the index by resource copies: `keys`, or `all` at twice the write cost. Default: `keys`.

@@ -41,6 +41,10 @@ text! {
     BucketName
 }
 text! {
+    /// Name of an event bus.
+    EventBusName
+}
+text! {
     /// Key of an S3 object.
     ObjectKey
 }
@@ -118,6 +122,18 @@ impl Format for KeyArn {
                 && named(arn.resource, "key/")
         });
         let rule = "must be arn:PARTITION:kms:REGION:ACCOUNT:key/ID (log groups do not accept an alias)";
+        accept(fits, text, rule).map(Self)
+    }
+}
+
+impl Format for EventBusName {
+    const PATTERN: &'static str = "^[A-Za-z0-9._-]{1,256}$";
+
+    fn parse(text: &str, _: Option<usize>) -> Result<Self, String> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+        let fits = (1..=256).contains(&text.len()) && text.bytes().all(allowed);
+        let rule =
+            "must be the name of an event bus: 1 to 256 letters, digits, dots, underscores and hyphens";
         accept(fits, text, rule).map(Self)
     }
 }

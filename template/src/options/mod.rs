@@ -18,7 +18,7 @@ pub use field::{Accepts, Field, FieldKind};
 use fields::Settings;
 pub use fields::StackOptionsBuilder;
 pub use formats::{
-    AccountId, BucketName, IamPath, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn,
+    AccountId, BucketName, EventBusName, IamPath, KeyArn, NameFormat, ObjectKey, PermissionBoundary, RoleArn,
     SecurityGroupId, SubnetId, TopicArn,
 };
 pub use mistake::{InvalidOptions, Mistake};

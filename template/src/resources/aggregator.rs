@@ -19,7 +19,7 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>, code: Code) -> Result<Dep
         .iter()
         .map(|window| window.as_str())
         .collect();
-    let environment = BTreeMap::from([
+    let mut environment = BTreeMap::from([
         ("TABLE_NAME", cx.table.name()),
         ("SNAPSHOT_WINDOWS", Text::from(windows.join(","))),
         (
@@ -31,12 +31,15 @@ pub(super) fn add(model: &mut Model, cx: &Context<'_>, code: Code) -> Result<Dep
             Text::from(VersionRecord::SCHEMA_VERSION),
         ),
     ]);
+    if let Some(bus) = cx.options.event_bus() {
+        environment.insert("EVENT_BUS", Text::from(bus.as_str()));
+    }
     let profile = Profile {
         which: LambdaFunction::Aggregator,
         description: "Counts usage from the changes of buckets",
         role_description: "For the aggregator of the rate limiter",
         external_role: cx.options.aggregator_role_arn().cloned(),
-        data: policies::count_usage(&cx.table),
+        data: policies::count_usage(&cx.table, cx.options),
         environment,
         filter: crate::filters::aggregator(),
         batch_size: 1000,

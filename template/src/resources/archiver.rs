@@ -31,7 +31,7 @@ pub(super) fn add(
         description: "Writes audit events to S3",
         role_description: "For the archiver of the rate limiter",
         external_role: cx.options.archiver_role_arn().cloned(),
-        data: policies::archive_events(archive.arn.clone()),
+        data: vec![policies::archive_events(archive.arn.clone())],
         environment,
         filter: crate::filters::archiver(),
         batch_size: 100,

@@ -125,8 +125,8 @@ pub(super) struct Profile {
     pub(super) description: &'static str,
     pub(super) role_description: &'static str,
     pub(super) external_role: Option<RoleArn>,
-    /// The statement for its own data.
-    pub(super) data: Statement,
+    /// The statements for its own data.
+    pub(super) data: Vec<Statement>,
     pub(super) environment: BTreeMap<&'static str, Text>,
     pub(super) filter: FilterPattern,
     pub(super) batch_size: u32,

@@ -20,6 +20,7 @@ pub use code::{CodeBucket, CodeLocation, FunctionCode};
 pub(crate) use context::Naming;
 pub use function::LambdaFunction;
 pub use outputs::AUDIT_RETENTION_DAYS;
+pub(crate) use policies::send_events;
 pub use tags::{stack_tags, tags_of_user};
 
 use serde_json::{Map, json};
@@ -130,8 +131,8 @@ pub fn function_policy_document(function: LambdaFunction, options: &StackOptions
         table: Handle::new(ids::TABLE),
     };
     let data = match function {
-        LambdaFunction::Aggregator => policies::count_usage(&cx.table),
-        LambdaFunction::Archiver => policies::archive_events(archive::arn(options)),
+        LambdaFunction::Aggregator => policies::count_usage(&cx.table, options),
+        LambdaFunction::Archiver => vec![policies::archive_events(archive::arn(options))],
     };
     let ids = function.ids();
     PolicyDocument::new(policies::function(

@@ -20,6 +20,10 @@ const STATUS_OF_FUNCTIONS: [(&str, &str); 2] = [
     ("lambda", "ListEventSourceMappings"),
 ];
 
+/// The source and the type of the events that the aggregator sends when a quota reaches a threshold.
+const EVENT_SOURCE: &str = "zae-limiter";
+const EVENT_DETAIL_TYPE: &str = "Quota threshold crossed";
+
 const LEADING_KEYS: &str = "dynamodb:LeadingKeys";
 
 /// Adds the managed policies, if the stack has any, in the order of [`PolicyKind::ALL`].
@@ -147,11 +151,24 @@ fn acquire(items: &[Text], narrowness: AcquirePolicy) -> Vec<Statement> {
     ]
 }
 
-/// The aggregator's permission on the table.
-pub(super) fn count_usage(table: &Handle<Table>) -> Statement {
+/// The aggregator's permission on the table, and on the event bus if there is one.
+pub(super) fn count_usage(table: &Handle<Table>, options: &StackOptions) -> Vec<Statement> {
     let entities = format!("{}*", prefix::ENTITY);
-    Statement::allow("Usage", actions("dynamodb", &["UpdateItem"]), vec![table.arn()])
-        .when(Condition::default().all_like(LEADING_KEYS, &[&entities]))
+    let usage = Statement::allow("Usage", actions("dynamodb", &["UpdateItem"]), vec![table.arn()])
+        .when(Condition::default().all_like(LEADING_KEYS, &[&entities]));
+    let bus = options.event_bus().map(|bus| {
+        let bus = arn::of_region("events", format!("event-bus/{bus}"));
+        send_events(vec![bus])
+    });
+    [usage].into_iter().chain(bus).collect()
+}
+
+/// The permission to send the events of quotas, and no others, to a bus.
+pub(crate) fn send_events(buses: Vec<Text>) -> Statement {
+    let condition = Condition::default()
+        .all_like("events:source", &[EVENT_SOURCE])
+        .all_like("events:detail-type", &[EVENT_DETAIL_TYPE]);
+    Statement::allow("Events", actions("events", &["PutEvents"]), buses).when(condition)
 }
 
 /// The archiver's permission on its bucket.
@@ -166,14 +183,14 @@ pub(super) fn archive_events(bucket_arn: Text) -> Statement {
 /// The statements of a function: for its own data, and what both functions need.
 pub(super) fn function(
     cx: &Context<'_>,
-    data: Statement,
+    data: Vec<Statement>,
     queue: &Handle<Queue>,
     log_group: &Handle<LogGroup>,
 ) -> Vec<Statement> {
     let read_stream = actions("dynamodb", &["DescribeStream", "GetRecords", "GetShardIterator"]);
     let write_log = actions("logs", &["CreateLogStream", "PutLogEvents"]);
-    let mut statements = vec![
-        data,
+    let mut statements = data;
+    statements.extend([
         Statement::allow("Stream", read_stream, vec![cx.table.stream_arn()]),
         Statement::allow(
             "ListStreams",
@@ -182,7 +199,7 @@ pub(super) fn function(
         ),
         Statement::allow("DeadLetters", actions("sqs", &["SendMessage"]), vec![queue.arn()]),
         Statement::allow("Logs", write_log, vec![log_group.arn()]),
-    ];
+    ]);
     statements.extend(options_of_functions(cx.options));
     statements
 }

@@ -39,6 +39,7 @@ pub(crate) fn everything() -> StackOptionsBuilder {
         .kms_key_arn(KEY)
         .lambda_reserved_concurrency(10)
         .enable_tracing(true)
+        .event_bus("company-events")
         .alarm_sns_topic(TOPIC)
         .enable_dashboard(true)
         .create_iam_roles(true)

@@ -12,6 +12,7 @@ module "limiter" {
   audit_retention_days           = 90
   enable_aggregator              = true
   aggregator_parallelization     = 1
+  event_bus                      = "default"
   stream_start                   = "trim_horizon"
   gsi2_projection                = "keys"
   table_class                    = "standard"

@@ -16,12 +16,14 @@ impl HttpConnector for Connection {
     fn call(&self, mut request: HttpRequest) -> HttpConnectorFuture {
         let (_, operation) = target(&request);
         let body = batch::body(&request);
-        let partition = body["Key"]["PK"]["S"].as_str().unwrap_or_default().to_owned();
+        let key = |name| body["Key"][name]["S"].as_str().unwrap_or_default().to_owned();
+        let (partition, sort) = (key("PK"), key("SK"));
+        let keys = [partition.as_str(), sort.as_str()];
         let (place, trip) = {
             let mut state = self.state();
             let trip = Trip {
-                fault: state.next_fault(&operation, &partition).unwrap_or(Fault::None),
-                latency: state.latency_on(&partition),
+                fault: state.next_fault(&operation, keys).unwrap_or(Fault::None),
+                latency: state.latency_on(keys),
                 interruption: state.next_interruption(&operation),
                 operation: operation.clone(),
             };

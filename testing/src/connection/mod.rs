@@ -42,7 +42,7 @@ type Interruption = Pin<Box<dyn Future<Output = ()> + Send>>;
 struct State {
     planned: VecDeque<(String, Fault)>,
     always: Option<(String, Fault)>,
-    /// By the partition key.
+    /// By the partition key, or the sort key.
     always_on: Option<(String, Fault)>,
     rates: FaultRates,
     random: fastrand::Rng,
@@ -50,7 +50,7 @@ struct State {
     /// What happens just before the next calls of an operation arrive.
     before: Vec<(String, Interruption)>,
     latency: Duration,
-    /// By the partition key.
+    /// By the partition key, or the sort key.
     latencies: Vec<(String, Duration)>,
     date: Option<String>,
     calls: Vec<Call>,
@@ -127,6 +127,11 @@ impl Connection {
         self.state().always_on = Some((partition_of(entity), fault));
     }
 
+    /// Every call on a bucket of this resource meets this fault from now on.
+    pub fn always_on_resource(&self, resource: &str, fault: Fault) {
+        self.state().always_on = Some((bucket_of(resource), fault));
+    }
+
     /// `UpdateItem` meets random faults from now on, the same for the same seed.
     pub fn random_faults(&self, seed: u64, rates: FaultRates) {
         let mut state = self.state();
@@ -159,6 +164,11 @@ impl Connection {
         self.state().latencies.push((partition_of(entity), latency));
     }
 
+    /// Calls on buckets of this resource take this long instead.
+    pub fn latency_of_resource(&self, resource: &str, latency: Duration) {
+        self.state().latencies.push((bucket_of(resource), latency));
+    }
+
     /// Every response carries this date, as a server's does.
     pub fn date(&self, date: &str) {
         self.state().date = Some(date.to_owned());
@@ -183,13 +193,16 @@ impl Connection {
 }
 
 impl State {
-    fn next_fault(&mut self, operation: &str, partition: &str) -> Option<Fault> {
+    fn next_fault(&mut self, operation: &str, keys: [&str; 2]) -> Option<Fault> {
         if let Some(place) = self.planned.iter().position(|(name, _)| name == operation) {
             return self.planned.remove(place).map(|(_, fault)| fault);
         }
         let always = self.always.as_ref();
         let always = always.filter(|(name, _)| name.is_empty() || name == operation);
-        let always_on = self.always_on.as_ref().filter(|(name, _)| name == partition);
+        let always_on = self
+            .always_on
+            .as_ref()
+            .filter(|(name, _)| keys.contains(&name.as_str()));
         if let Some((_, fault)) = always.or(always_on) {
             return Some(*fault);
         }
@@ -204,14 +217,21 @@ impl State {
         Some(self.before.remove(place).1)
     }
 
-    fn latency_on(&self, partition: &str) -> Duration {
-        let own = self.latencies.iter().find(|(name, _)| name == partition);
+    fn latency_on(&self, keys: [&str; 2]) -> Duration {
+        let own = self
+            .latencies
+            .iter()
+            .find(|(name, _)| keys.contains(&name.as_str()));
         own.map_or(self.latency, |(_, latency)| *latency)
     }
 }
 
 fn partition_of(entity: &str) -> String {
     format!("ENTITY#{entity}")
+}
+
+fn bucket_of(resource: &str) -> String {
+    format!("#BUCKET#{resource}")
 }
 
 /// The service and operation that a request is for.

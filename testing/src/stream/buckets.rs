@@ -1,6 +1,6 @@
 //! Buckets that are used by our clients and by the peer's, as a stream and as a ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 use zae_limiter_schema::Timestamp;
@@ -16,13 +16,38 @@ pub struct Workload {
     pub ledger: Ledger,
     /// How many records can never be counted.
     pub malformed: usize,
+    /// The thresholds of quotas that were reached, each once.
+    pub crossings: BTreeSet<QuotaCrossing>,
 }
+
+/// A threshold of a quota that was reached in a period.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QuotaCrossing {
+    /// Whose quota.
+    pub entity: String,
+    /// Of what.
+    pub resource: String,
+    /// The threshold in percent.
+    pub percent: i64,
+    /// What may be used in the period.
+    pub amount: i64,
+    /// When the period ends, in epoch milliseconds.
+    pub period_end: i64,
+}
+
+/// The name of the quota that every third bucket has.
+const QUOTA: &str = "spend";
+/// The quota's thresholds in percent.
+const THRESHOLDS: [i64; 3] = [50, 80, 100];
+/// The length of its periods.
+const PERIOD_MILLIS: i64 = 7_200_000;
 
 const LIMITS: [&str; 5] = ["rpm", "tpm", "in-put.tokens", "b_tc", "o_x"];
 
 struct Bucket {
     entity: String,
     resource: String,
+    has_quota: bool,
     item: Option<Item>,
     image: Option<String>,
 }
@@ -32,6 +57,23 @@ struct Item {
     consumed: BTreeMap<&'static str, i64>,
     events: i64,
     slots: BTreeMap<&'static str, i64>,
+    quota: Option<Quota>,
+}
+
+#[derive(Clone, Copy)]
+struct Quota {
+    used: i64,
+    amount: i64,
+    period_end: i64,
+}
+
+impl Quota {
+    fn reached(&self) -> impl Iterator<Item = i64> {
+        let Self { used, amount, .. } = *self;
+        THRESHOLDS
+            .into_iter()
+            .filter(move |percent| used * 100 >= amount * percent)
+    }
 }
 
 /// This many changes of this many buckets over some hours, into the next day and month.
@@ -39,6 +81,8 @@ pub fn bucket_changes(seed: u64, changes: usize, buckets: usize) -> Workload {
     fastrand::seed(seed);
     let mut writer = Writer {
         random: Rng::with_seed(seed),
+        quota_random: Rng::with_seed(!seed),
+        crossings: BTreeSet::new(),
         streams: vec![stream(0)],
         ledger: Ledger::default(),
         // 2026-01-31T20:00:00Z.
@@ -75,6 +119,7 @@ pub fn bucket_changes(seed: u64, changes: usize, buckets: usize) -> Workload {
         streams: writer.streams,
         ledger: writer.ledger,
         malformed,
+        crossings: writer.crossings,
     }
 }
 
@@ -92,6 +137,7 @@ impl Bucket {
         Self {
             entity: format!("user-{}", place % 100),
             resource: format!("model/{}.x-{}", place / 100, place % 3),
+            has_quota: place.is_multiple_of(3),
             item: None,
             image: None,
         }
@@ -100,6 +146,8 @@ impl Bucket {
 
 struct Writer {
     random: Rng,
+    quota_random: Rng,
+    crossings: BTreeSet<QuotaCrossing>,
     streams: Vec<Stream>,
     ledger: Ledger,
     at: i64,
@@ -212,12 +260,51 @@ impl Writer {
             let client = ["ab12", "zz9x", "q000"][self.random.usize(..3)];
             *item.slots.entry(client).or_insert(self.at * 1_000) += 1;
         }
+        self.use_quota(bucket);
+        let item = bucket.item.get_or_insert_default();
         let image = item.image(&bucket.entity, &bucket.resource);
         let old = bucket.image.replace(image.clone());
         let kind = if old.is_some() { "MODIFY" } else { "INSERT" };
         self.push(bucket, kind, old.as_deref(), Some(&image));
         self.ledger
             .book(&bucket.entity, &bucket.resource, self.at, &merged, booked);
+    }
+
+    /// Adds to what is used of the quota, or gives some of it back; begins a period where none runs; and changes the amount now
+    /// and then.
+    fn use_quota(&mut self, bucket: &mut Bucket) {
+        let Some(item) = bucket.item.as_mut().filter(|_| bucket.has_quota) else {
+            return;
+        };
+        let (random, now) = (&mut self.quota_random, self.at * 1_000);
+        let before = item.quota.filter(|quota| now < quota.period_end);
+        let amount = item.quota.map_or(500, |quota| quota.amount);
+        let after = Quota {
+            used: match before {
+                Some(quota) => (quota.used + random.i64(-120..150)).max(0),
+                None => random.i64(0..300),
+            },
+            amount: if random.u8(..50) == 0 {
+                random.i64(400..700)
+            } else {
+                amount
+            },
+            period_end: before.map_or(now + PERIOD_MILLIS, |quota| quota.period_end),
+        };
+        item.quota = Some(after);
+        let before: Vec<i64> = before.iter().flat_map(Quota::reached).collect();
+        for percent in after.reached().filter(|percent| !before.contains(percent)) {
+            let threshold = format!("{QUOTA} {percent}");
+            self.ledger
+                .reach(&bucket.entity, &bucket.resource, self.at, &threshold);
+            self.crossings.insert(QuotaCrossing {
+                entity: bucket.entity.clone(),
+                resource: bucket.resource.clone(),
+                percent,
+                amount: after.amount,
+                period_end: after.period_end,
+            });
+        }
     }
 
     fn push(&mut self, bucket: &Bucket, kind: &'static str, old: Option<&str>, new: Option<&str>) {
@@ -279,6 +366,16 @@ impl Item {
                 r#""b_{limit}_tk":{{"N":"{}"}},"b_{limit}_ra":{{"N":"100000"}},"b_{limit}_tc":{{"N":"{consumed}"}}"#,
                 500_000 - consumed
             ));
+        }
+        if let Some(quota) = self.quota {
+            let percentages = THRESHOLDS.map(|percent| percent.to_string()).join(" ");
+            attributes.push(format!(
+                r#""q_{QUOTA}_us":{{"N":"{}"}},"q_{QUOTA}_cp":{{"N":"{}"}},"q_{QUOTA}_pe":{{"N":"{}"}}"#,
+                quota.used * 1_000,
+                quota.amount * 1_000,
+                quota.period_end
+            ));
+            attributes.push(format!(r#""q_{QUOTA}_al":{{"S":"{percentages}"}}"#));
         }
         if self.events > 0 {
             attributes.push(format!(r#""ev":{{"N":"{}"}}"#, self.events));

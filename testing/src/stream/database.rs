@@ -3,8 +3,9 @@
 use dynoxide::actions::scan::ScanRequest;
 use dynoxide::actions::update_item::{UpdateItemRequest, UpdateItemResponse};
 use serde_json::{Value, json};
+use zae_limiter_schema::keys::{attribute, prefix};
 use zae_limiter_schema::table::{KeyDefinition, TABLE};
-use zae_limiter_schema::{Item, UsageSnapshot};
+use zae_limiter_schema::{AttributeValue, Item, UsageSnapshot};
 
 /// DynamoDB with a table called `limiter`.
 #[derive(Clone)]
@@ -66,8 +67,13 @@ impl Database {
 
     /// Every item, which must be a snapshot.
     pub fn snapshots(&self) -> Vec<UsageSnapshot> {
+        let is_snapshot = |item: &&Item| {
+            let key = item.get(attribute::SK);
+            matches!(key, Some(AttributeValue::S(key)) if key.starts_with(prefix::USAGE))
+        };
         self.items()
             .iter()
+            .filter(is_snapshot)
             .map(|item| UsageSnapshot::from_item(item).unwrap())
             .collect()
     }

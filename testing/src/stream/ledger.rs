@@ -1,6 +1,6 @@
 //! What the totals must be: kept from what was consumed, not from what the stream says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use zae_limiter_schema::{EntityId, LimitName, Resource, Timestamp, UsageSnapshot, Window, WindowKind};
 
@@ -11,6 +11,8 @@ pub struct Usage {
     pub tokens: BTreeMap<String, i128>,
     /// Acquires.
     pub events: i128,
+    /// Thresholds of quotas that were reached, such as `spend 80`.
+    pub thresholds: BTreeSet<String>,
 }
 
 /// Usage by entity, resource and window.
@@ -39,6 +41,15 @@ impl Ledger {
         }
     }
 
+    /// A threshold of a quota was reached.
+    pub(crate) fn reach(&mut self, entity: &str, resource: &str, at: i64, threshold: &str) {
+        for kind in WindowKind::ALL {
+            let window = kind.window_at(Timestamp::from_seconds(at));
+            let usage = self.0.entry(row(entity, resource, window)).or_default();
+            usage.thresholds.insert(threshold.to_owned());
+        }
+    }
+
     /// What snapshots say.
     pub fn of(snapshots: impl IntoIterator<Item = UsageSnapshot>) -> Self {
         let rows = snapshots.into_iter().map(|snapshot| {
@@ -48,6 +59,7 @@ impl Ledger {
                 window,
                 counters,
                 total_events,
+                thresholds,
                 ..
             } = snapshot;
             let tokens = counters
@@ -56,6 +68,10 @@ impl Ledger {
             let usage = Usage {
                 tokens: tokens.collect(),
                 events: i128::from(total_events),
+                thresholds: thresholds
+                    .iter()
+                    .flat_map(|(limit, all)| all.iter().map(move |percent| format!("{limit} {percent}")))
+                    .collect(),
             };
             (
                 row(EntityId::as_str(&entity), Resource::as_str(&resource), window),

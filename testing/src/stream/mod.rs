@@ -23,7 +23,7 @@ mod measure;
 mod shards;
 
 pub use audit::{AuditTrail, audit_trail};
-pub use buckets::{Workload, bucket_changes};
+pub use buckets::{QuotaCrossing, Workload, bucket_changes};
 pub use chaos::{Chaos, ServiceFault, Trouble};
 pub use cloud::{Cloud, Stored};
 pub use database::{Database, create_table};

@@ -12,7 +12,7 @@ use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 use zae_limiter::stack::StackOptions;
 use zae_limiter::usage::WindowKind;
-use zae_limiter_aggregator::{DynamoDb, Settings, redrive};
+use zae_limiter_aggregator::{DynamoDb, NoAlerts, Settings, redrive};
 use zae_limiter_function::Invocation;
 use zae_limiter_template::StackName;
 use zae_limiter_template::deployer::{Place, redrive_policy};
@@ -77,10 +77,13 @@ async fn counting_dead_letters_is_permitted_what_it_does_and_nothing_else() {
         dead_letters: String::new(),
         windows: vec![WindowKind::Daily],
         retention_days: 90,
+        event_bus: None,
     };
     let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), TABLE);
     let time = Invocation::within(Duration::from_secs(60));
-    let redriven = redrive(&table, &queue(&aws), &settings, &time).await.unwrap();
+    let redriven = redrive(&table, &queue(&aws), None::<NoAlerts>, &settings, &time)
+        .await
+        .unwrap();
     assert_eq!(
         (redriven.done, redriven.snapshots, redriven.kept.len()),
         (1, 1, 1),

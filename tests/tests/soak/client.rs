@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::config::Credentials;
 use serde_json::json;
 use tokio::task::JoinSet;
-use zae_limiter::{Error, Limit, RateLimiter};
+use zae_limiter::{Error, Lease, Limit, RateLimiter};
 
 use crate::ledger::{Call, Ended, Ledger};
 
@@ -33,20 +33,42 @@ pub(crate) struct Place {
     pub(crate) entities: usize,
 }
 
+/// The entity whose permits clients hold as long as they live.
+pub(crate) const HOLDERS: &str = "holders";
+/// The most permits that are held of one entity. Those of a killed client may have to come back before the next one of its
+/// number gets its own.
+pub(crate) const PERMITS: u64 = 40;
+
+/// How many permits a client holds as long as it lives.
+pub(crate) fn permits_of(client: usize) -> u64 {
+    client as u64 + 1
+}
+
 /// Limits of a parent, which clients change: the two have different bursts and rates.
-pub(crate) fn parent_limits(generous: bool) -> [Limit; 2] {
+pub(crate) fn parent_limits(generous: bool) -> [Limit; 4] {
     let (burst, rate) = if generous { (4_000, 2_000) } else { (2_000, 1_000) };
-    [
+    with_all_kinds([
         Limit::custom("rpm", 1, burst, rate, 1).unwrap(),
         Limit::custom("tpm", 1, burst * 10, rate * 10, 1).unwrap(),
-    ]
+    ])
 }
 
 /// Limits of all other entities.
-pub(crate) fn default_limits() -> [Limit; 2] {
-    [
+pub(crate) fn default_limits() -> [Limit; 4] {
+    with_all_kinds([
         Limit::custom("rpm", 1, 20, 5, 1).unwrap(),
         Limit::custom("tpm", 1, 400, 100, 1).unwrap(),
+    ])
+}
+
+fn with_all_kinds([rpm, tpm]: [Limit; 2]) -> [Limit; 4] {
+    let spend = "spend:1000000000 per year".parse().unwrap();
+    let expiry = Duration::from_secs(8);
+    [
+        rpm,
+        tpm,
+        spend,
+        Limit::concurrency("parallel", PERMITS, expiry).unwrap(),
     ]
 }
 
@@ -83,6 +105,7 @@ async fn client(place: &Place) -> serde_json::Value {
     for task in 0..TASKS {
         tasks.spawn(calls(limiter.clone(), place.clone(), task));
     }
+    let holder = tokio::spawn(holds_permits(limiter.clone(), place.clone()));
     let mut ledgers = Vec::new();
     let mut calls = 0;
     let mut resident = 0;
@@ -92,6 +115,7 @@ async fn client(place: &Place) -> serde_json::Value {
         ledgers.push(ledger);
         resident = resident.max(half_way);
     }
+    holder.await.unwrap();
     let resident_at_the_end = resident_kib();
     let closed = limiter.shutdown().await;
     let stats = limiter.stats();
@@ -136,6 +160,8 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64, Le
             parent: &parent,
             estimate: 1 + drawn % 20,
             used: drawn % 31,
+            // Chunks serve calls of rates alone.
+            all_kinds: place.number < NEVER_KILLED || drawn.is_multiple_of(3),
         };
         ledger.begins(&call);
         let ended = one(&limiter, &call, drawn).await;
@@ -164,6 +190,26 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64, Le
     (made, resident, ledger)
 }
 
+/// Holds permits until the end, others if these are lost: a killed client leaves its own behind.
+async fn holds_permits(limiter: RateLimiter, place: Place) {
+    let stop = place.folder.join("stop");
+    let mut lease: Option<Lease> = None;
+    while !stop.exists() {
+        if lease.as_ref().is_none_or(Lease::is_lost) {
+            drop(lease.take());
+            let call = limiter
+                .acquire(HOLDERS, RESOURCE)
+                .consume("parallel", permits_of(place.number));
+            lease = call.wait_up_to(Duration::from_secs(5)).await.ok();
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    if let Some(lease) = lease {
+        // An error says that the release goes on in the background: the shutdown waits for it.
+        drop(lease.commit().await);
+    }
+}
+
 /// Clients that are killed leave doubt behind, so they call for every other entity only: the rest, and their parents, must be exact.
 fn entity(drawn: usize, client: usize) -> usize {
     if client < NEVER_KILLED { drawn & !1 } else { drawn }
@@ -176,6 +222,7 @@ async fn ask_again(limiter: &RateLimiter, ledger: &mut Ledger, number: usize) {
         parent: &parent,
         estimate: 1,
         used: 1,
+        all_kinds: false,
     };
     for _ in 0..600 {
         ledger.begins(&call);
@@ -190,10 +237,13 @@ async fn ask_again(limiter: &RateLimiter, ledger: &mut Ledger, number: usize) {
 }
 
 async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
-    let acquire = limiter
+    let mut acquire = limiter
         .acquire(call.entity, RESOURCE)
         .consume("rpm", 1)
         .consume("tpm", call.estimate);
+    if call.all_kinds {
+        acquire = acquire.consume("spend", call.estimate).consume("parallel", 1);
+    }
     let mut lease = match acquire.await {
         Ok(lease) => lease,
         Err(Error::Refused(_)) => return Ended::Refused,
@@ -204,11 +254,11 @@ async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
         drop(lease);
         return Ended::Dropped;
     }
-    let (used, estimate) = (call.used, call.estimate);
-    lease.adjust(
-        "tpm",
-        i64::try_from(used).unwrap() - i64::try_from(estimate).unwrap(),
-    );
+    let correction = i64::try_from(call.used).unwrap() - i64::try_from(call.estimate).unwrap();
+    lease.adjust("tpm", correction);
+    if call.all_kinds {
+        lease.adjust("spend", correction);
+    }
     match lease.commit().await {
         Ok(()) => Ended::Committed,
         Err(error) if error.is_unavailable() => Ended::CommitQueued,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Aggregator, DynamoDb, SnapshotUpdate, Table, UpdateOutcome};
+use zae_limiter_aggregator::{Aggregator, DynamoDb, SnapshotUpdate, Table, ThresholdMark, UpdateOutcome};
 use zae_limiter_function::{
     Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
 };
@@ -42,6 +42,10 @@ impl Table for HaltingTable {
             std::future::pending::<()>().await;
         }
         updated
+    }
+
+    async fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError> {
+        self.table.mark(mark).await
     }
 }
 

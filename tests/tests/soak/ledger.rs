@@ -74,6 +74,8 @@ pub(crate) struct Call<'a> {
     pub(crate) parent: &'a str,
     pub(crate) estimate: u64,
     pub(crate) used: u64,
+    /// It also takes the estimate of a quota, and a permit.
+    pub(crate) all_kinds: bool,
 }
 
 impl Ledger {
@@ -87,10 +89,12 @@ impl Ledger {
             parent,
             estimate,
             used,
+            all_kinds,
         } = call;
+        let kinds = if *all_kinds { "all" } else { "rates" };
         // One write, so that no line is ever torn by the end of the process.
         self.0
-            .write_all(format!("{entity} {parent} {estimate} {used}\n").as_bytes())
+            .write_all(format!("{entity} {parent} {estimate} {used} {kinds}\n").as_bytes())
             .unwrap();
     }
 
@@ -155,8 +159,14 @@ fn add(books: &mut Books, lines: &[&str], settled: bool) {
     let parts: Vec<&str> = lines[0].split(' ').collect();
     let number = |at: usize| parts[at].parse::<i64>().unwrap();
     let (estimate, used) = (number(2), number(3));
+    let limits = [("rpm", 1, 1), ("tpm", estimate, used), ("spend", estimate, used)];
+    let limits = if parts[4] == "all" {
+        &limits[..]
+    } else {
+        &limits[..2]
+    };
     for entity in &parts[..2] {
-        for (limit, asked, used) in [("rpm", 1, 1), ("tpm", estimate, used)] {
+        for &(limit, asked, used) in limits {
             let (fewest, most) = match lines.get(1) {
                 Some(word) => Ended::parse(word).consumed(asked, used, settled),
                 // Killed in between: nothing, what was asked, or what was used.

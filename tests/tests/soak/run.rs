@@ -1,18 +1,23 @@
 //! The run itself: start everything, break it in rounds, stop it, compare.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value as Json, json};
 use zae_limiter::NewEntity;
 
-use crate::client::{NEVER_KILLED, PARENTS, RESOURCE, TABLE, default_limits, limiter, parent_limits};
+use crate::client::{
+    HOLDERS, NEVER_KILLED, PARENTS, PERMITS, RESOURCE, TABLE, default_limits, limiter, parent_limits,
+    permits_of,
+};
 use crate::ledger::{self, Booked};
 use crate::processes::{Process, Table};
 use crate::{Size, usage, wire};
 
+/// The limits whose consumption is counted.
+const LIMITS: [&str; 3] = ["rpm", "tpm", "spend"];
 /// How long the table is unavailable each time.
 const AWAY: Duration = Duration::from_secs(3);
 
@@ -61,6 +66,8 @@ pub(crate) fn soak(size: Size) {
         table.restart();
         std::thread::sleep(pause);
     }
+    let living = (0..size.clients).map(permits_of).sum();
+    runtime.block_on(permits_are_of_the_living(&table.endpoint(), living));
     std::fs::write(folder.join("stop"), "").unwrap();
     for client in clients {
         check_client(&client.process.output());
@@ -145,6 +152,48 @@ async fn prepare(endpoint: &str, size: Size) {
     }
 }
 
+/// Waits until the permits of killed clients have expired: then those that are held are those of living clients, and no others.
+async fn permits_are_of_the_living(endpoint: &str, living: u64) {
+    let mut held = (0, 0);
+    for _ in 0..240 {
+        let (buckets, _) = found(endpoint).await;
+        held = permits(&buckets, HOLDERS, i128::MIN);
+        assert!(
+            held.0 <= i128::from(PERMITS) * 1_000,
+            "more permits than there are: {held:?}"
+        );
+        if held.0 == i128::from(living) * 1_000 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    let expected = i128::from(living) * 1_000;
+    assert_eq!(
+        held,
+        (expected, expected),
+        "held permits are those of living clients"
+    );
+    println!("{living} permits are held, those of the living clients");
+}
+
+/// Thousandths of permits that an entity's bucket counts, and those in epochs that end after this time, in seconds.
+fn permits(buckets: &Numbers, entity: &str, after: i128) -> (i128, i128) {
+    let own = buckets.iter().filter(|((owner, _), _)| owner == entity);
+    let (mut counted, mut in_epochs) = (0, 0);
+    for ((_, name), number) in own {
+        if name == "c_parallel_n" {
+            counted = *number;
+        } else if let Some(end) = name.strip_prefix("c_parallel_e") {
+            in_epochs += if end.parse::<i128>().unwrap() > after {
+                *number
+            } else {
+                0
+            };
+        }
+    }
+    (counted, in_epochs)
+}
+
 /// Numbers of an item that begin like this.
 type Numbers = BTreeMap<(String, String), i128>;
 
@@ -169,7 +218,7 @@ async fn found(endpoint: &str) -> (Numbers, Numbers) {
             if key.starts_with("#BUCKET#") {
                 buckets.extend(numbers.map(|(name, number)| ((entity(), name), number)));
             } else if key.starts_with("#USAGE#") {
-                for (name, number) in numbers.filter(|(name, _)| ["rpm", "tpm"].contains(&name.as_str())) {
+                for (name, number) in numbers.filter(|(name, _)| LIMITS.contains(&name.as_str())) {
                     *used.entry((entity(), name)).or_default() += number;
                 }
             }
@@ -190,8 +239,10 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
     let books = ledger::books(folder);
     let (mut admitted, mut open_tokens, mut open_limits, mut consumed_in_all) = (0, 0, 0, 0);
     for ((entity, limit), Booked { certain, doubt: open }) in &books {
+        let is_quota = *limit == "spend";
         let attribute = |field: &str| {
-            let name = format!("b_{limit}_{field}");
+            let kind = if is_quota { "q" } else { "b" };
+            let name = format!("{kind}_{limit}_{field}");
             buckets.get(&(entity.clone(), name)).copied().unwrap_or_default()
         };
         let consumed = attribute("tc");
@@ -213,18 +264,29 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
             default_limits()
         };
         let most = limits.iter().find(|one| one.name().as_str() == *limit).unwrap();
-        let refill = most.rate().unwrap().refill_amount().millis()
-            * i128::try_from(elapsed.as_millis()).unwrap()
-            / 1_000;
-        let bound = most.burst().millis() + refill;
-        assert!(
-            consumed + attribute("tk") <= bound,
-            "{entity} {limit}: more than burst and refill"
-        );
+        match most.rate() {
+            Some(rate) => {
+                let millis = i128::try_from(elapsed.as_millis()).unwrap();
+                let bound = most.burst().millis() + rate.refill_amount().millis() * millis / 1_000;
+                let had = consumed + attribute("tk");
+                assert!(had <= bound, "{entity} {limit}: more than burst and refill");
+            }
+            None => assert_eq!(attribute("us"), consumed, "{entity} {limit}: used in one period"),
+        }
         admitted += certain;
         consumed_in_all += tokens;
         open_tokens += open;
         open_limits += usize::from(open > 0);
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let now = i128::from(now.as_secs());
+    let owners: BTreeSet<&String> = buckets.keys().map(|(entity, _)| entity).collect();
+    for entity in owners {
+        let (counted, in_epochs) = permits(&buckets, entity, i128::MIN);
+        assert_eq!(counted, in_epochs, "{entity}: permits, and those of its epochs");
+        // All clients have ended, and those that were killed long ago.
+        let unexpired = permits(&buckets, entity, now).1;
+        assert_eq!(unexpired, 0, "{entity}: permits are held, and nobody holds one");
     }
     assert!(admitted > 0, "nothing happened");
     assert!(open_limits < books.len(), "nothing is exact");

@@ -8,7 +8,7 @@ use zae_limiter::RateLimiter;
 use super::on_memory::{Quick, chunked, refused};
 use crate::clients::{self, admitted, call};
 
-/// Refusals and tokens in hand are timed in groups of this many.
+/// Refusals and chunk hits are timed in groups of this many.
 const GROUP: u32 = 64;
 
 /// An operation on a limiter, so that it can be run with and without a meter.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use zae_limiter::{
-    Admission, EntityId, Error as Limiter, LimitName, LimitStatus, RateLimiter, Refusal, Resource,
+    Admission, EntityId, Error as Limiter, Lease, LimitName, LimitStatus, RateLimiter, Refusal, Resource,
 };
 
 use super::Arguments;
@@ -24,17 +24,37 @@ struct AdmittedReport {
     resource: Resource,
     /// Tokens used in total, adjustments included.
     consumed: BTreeMap<LimitName, i64>,
+    /// The same of the other resources.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<AlsoConsumed>,
     /// The limits after the tokens were taken, before adjustments.
     limits: Vec<LimitStatus>,
 }
 
+#[derive(Debug, Serialize)]
+struct AlsoConsumed {
+    resource: Resource,
+    consumed: BTreeMap<LimitName, i64>,
+}
+
+impl AlsoConsumed {
+    fn all(lease: &Lease) -> Vec<Self> {
+        let others = lease.resources().skip(1).map(|resource| Self {
+            resource: resource.clone(),
+            consumed: lease.consumed_on(resource).unwrap_or_default(),
+        });
+        others.collect()
+    }
+}
+
 impl Text for AdmittedReport {
     fn text(&self, view: &View) -> String {
-        let used: Vec<_> = self
-            .consumed
-            .iter()
-            .map(|(name, tokens)| format!("{name}:{tokens}"))
-            .collect();
+        let used = self.consumed.iter();
+        let mut used: Vec<_> = used.map(|(name, tokens)| format!("{name}:{tokens}")).collect();
+        for AlsoConsumed { resource, consumed } in &self.also {
+            let others = consumed.iter();
+            used.extend(others.map(|(name, tokens)| format!("{resource}/{name}:{tokens}")));
+        }
         let head = format!(
             "{} {}/{} used {}",
             view.paint.good("admitted:"),
@@ -90,6 +110,7 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
         entity_id: lease.entity().clone(),
         resource: lease.resource().clone(),
         consumed: lease.consumed(),
+        also: AlsoConsumed::all(&lease),
         limits: lease.statuses(),
     };
     let committed = lease.commit().await;

@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use zae_limiter::StackName;
 use zae_limiter::stack::{LambdaFunction, Stack, StackOptions};
-use zae_limiter_aggregator::{DynamoDb, Redriven, Settings};
+use zae_limiter_aggregator::{DynamoDb, EventBridge, Redriven, Settings};
 use zae_limiter_function::{Invocation, Queue};
 
 use crate::command_output::{CommandOutput, Text};
@@ -70,7 +70,8 @@ pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<Command
     let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), settings.table.clone());
     let queue = Queue::new(aws_sdk_sqs::Client::new(&aws), settings.dead_letters.clone());
     let time = Invocation::within(Duration::from_secs(arguments.timeout.into()));
-    let redriven = zae_limiter_aggregator::redrive(&table, &queue, &settings, &time).await;
+    let alerts = settings.event_bus.clone().map(|bus| EventBridge::new(&aws, bus));
+    let redriven = zae_limiter_aggregator::redrive(&table, &queue, alerts, &settings, &time).await;
     let redriven = redriven.map_err(|failure| Error::Redrive {
         queue: settings.dead_letters.clone(),
         failure,

@@ -54,7 +54,7 @@ impl Draw {
         BucketConfig::new(LimitSet::new(limits).unwrap(), parent, cascade, ttl)
     }
 
-    /// A bucket of these terms as it may stand in a table.
+    /// A bucket with these parameters as a table may have it.
     pub(super) fn item(&mut self, terms: &BucketConfig) -> Attributes {
         let mut item = Attributes::default();
         let number = Scalar::Number;
@@ -161,6 +161,7 @@ impl Draw {
                 adjust: part(3),
                 debit: part(2),
                 recount: -part(8),
+                top_up: part(8),
             };
             batch.add(limit.name(), demand);
         }

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
 use zae_limiter_function::CallError;
-use zae_limiter_schema::keys::Key;
+use zae_limiter_schema::keys::{Key, prefix};
 use zae_limiter_schema::{AttributeValue, Item, UsageSnapshot};
 
 use super::Backend;
-use crate::{Condition, Progress, SnapshotUpdate, UpdateOutcome};
+use crate::{Condition, Progress, SnapshotUpdate, ThresholdMark, UpdateOutcome};
 
 #[derive(Default)]
 pub(crate) struct Memory(RefCell<BTreeMap<Key, HashMap<String, AttributeValue>>>);
@@ -48,7 +48,30 @@ impl Backend for Memory {
             };
             row.insert(name.clone(), AttributeValue::N((before + amount).to_string()));
         }
+        for (name, members) in &update.add_members {
+            let all = row
+                .entry(name.clone())
+                .or_insert_with(|| AttributeValue::Ss(vec![]));
+            if let AttributeValue::Ss(all) = all {
+                all.extend(members.iter().cloned());
+                all.sort();
+                all.dedup();
+            }
+        }
         Ok(UpdateOutcome::Applied)
+    }
+
+    fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError> {
+        let mut rows = self.0.borrow_mut();
+        let by = rows.get(&mark.key).and_then(|row| row.get("_sq"));
+        let own = AttributeValue::S(mark.position.to_string());
+        let marks = by.is_none_or(|by| *by == own);
+        if marks {
+            rows.entry(mark.key.clone())
+                .or_default()
+                .extend(mark.set.iter().cloned());
+        }
+        Ok(marks)
     }
 
     fn snapshots(&self) -> Vec<UsageSnapshot> {
@@ -60,6 +83,7 @@ impl Backend for Memory {
             let item: HashMap<_, _> = attributes.chain(keys).collect();
             UsageSnapshot::from_item(&Item::from(item)).unwrap()
         };
-        rows.iter().map(item).collect()
+        let snapshots = rows.iter().filter(|(key, _)| key.sk.starts_with(prefix::USAGE));
+        snapshots.map(item).collect()
     }
 }

@@ -2,11 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod bus;
 mod memory;
 mod redrives;
 mod table;
 mod tests;
+mod thresholds;
 
+use bus::Bus;
 use memory::Memory;
 use table::{Backend, Dynoxide, Unreliable};
 
@@ -26,7 +29,8 @@ use crate::rules::Rules;
 
 /// The aggregator as Lambda would run it, but in the process: invocations end at their time limit or when a call crashes.
 struct InProcess<B> {
-    aggregator: Aggregator<Unreliable<B>, Letters>,
+    aggregator: Aggregator<Unreliable<B>, Letters, Rc<Bus>>,
+    bus: Rc<Bus>,
     chaos: Rc<Chaos>,
     crash: Rc<Notify>,
     letters: Letters,
@@ -42,11 +46,13 @@ impl<B: Backend> InProcess<B> {
             kept: Rc::default(),
         };
         let table = Unreliable::new(backend, Rc::clone(&chaos), Rc::clone(&crash));
-        let aggregator =
-            Aggregator::new(table, letters.clone(), WindowKind::ALL.to_vec(), 90).with_rules(rules);
+        let bus = Rc::new(Bus::new(Rc::clone(&chaos), Rc::clone(&crash)));
+        let aggregator = Aggregator::new(table, letters.clone(), WindowKind::ALL.to_vec(), 90);
+        let aggregator = aggregator.with_rules(rules).with_alerts(Some(Rc::clone(&bus)));
         let report = RefCell::new(Report::new(Level::Info, &[]));
         Self {
             aggregator,
+            bus,
             chaos,
             crash,
             letters,

@@ -1,6 +1,7 @@
 //! Dead letters and batches that Lambda gave up are counted later, and exactly once.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use zae_limiter_function::{CallError, DeadLetterMessage, DeadLetterSource, Invocation};
@@ -71,13 +72,28 @@ fn settings() -> Settings {
         dead_letters: "dlq".to_owned(),
         windows: zae_limiter_schema::WindowKind::ALL.to_vec(),
         retention_days: 90,
+        event_bus: None,
     }
 }
 
 impl<B: Backend> InProcess<B> {
+    /// Redrives all letters until now, twice: an operator who is not sure that it worked may run it again.
+    pub(super) async fn redrive_all(&self, seed: u64) {
+        let queue = Queue::of(self.letters.kept.borrow().clone(), seed);
+        self.redrive(&queue).await;
+        self.redrive(&queue).await;
+    }
+
     async fn redrive(&self, queue: &Queue) -> Redriven {
         let invocation = Invocation::within(Duration::from_mins(10));
-        let redriven = redrive(self.table(), queue, &settings(), &invocation).await;
+        let redriven = redrive(
+            self.table(),
+            queue,
+            Some(Rc::clone(&self.bus)),
+            &settings(),
+            &invocation,
+        )
+        .await;
         redriven.unwrap()
     }
 }

@@ -11,13 +11,15 @@ use tokio::sync::Notify;
 use zae_limiter_dynamo::Update;
 use zae_limiter_function::CallError;
 use zae_limiter_schema::UsageSnapshot;
+use zae_limiter_schema::keys::Key;
 use zae_limiter_testing::stream::{Chaos, Database, ServiceFault};
 
-use crate::{Progress, SnapshotUpdate, Table, UpdateOutcome};
+use crate::{Progress, SnapshotUpdate, Table, ThresholdMark, UpdateOutcome};
 
 /// Something that performs updates.
 pub(crate) trait Backend {
     fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError>;
+    fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError>;
     fn snapshots(&self) -> Vec<UsageSnapshot>;
 }
 
@@ -26,7 +28,9 @@ pub(crate) struct Unreliable<B> {
     pub(crate) backend: B,
     chaos: Rc<Chaos>,
     crash: Rc<Notify>,
-    late: RefCell<Vec<(u64, SnapshotUpdate)>>,
+    late: RefCell<Vec<(u64, LateCall)>>,
+    /// Every mark succeeds, as if the table did not remember any.
+    pub(crate) forgets_marks: Cell<bool>,
     calls: Cell<u64>,
 }
 
@@ -37,6 +41,7 @@ impl<B: Backend> Unreliable<B> {
             chaos,
             crash,
             late: RefCell::default(),
+            forgets_marks: Cell::new(false),
             calls: Cell::new(0),
         }
     }
@@ -52,15 +57,31 @@ impl<B: Backend> Unreliable<B> {
             .borrow_mut()
             .extract_if(.., |(due, _)| *due <= now)
             .collect();
-        for (_, update) in due {
-            // The caller no longer waits for the response.
-            let _ = self.backend.update(&update);
+        // The caller no longer waits for the response.
+        for (_, call) in due {
+            match call {
+                LateCall::Update(update) => drop(self.backend.update(&update)),
+                LateCall::Mark(mark) => drop(self.backend.mark(&mark)),
+            }
         }
     }
 }
 
-impl<B: Backend> Table for Unreliable<B> {
-    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
+/// A call that arrives when nobody waits for it any more.
+#[derive(Clone)]
+enum LateCall {
+    Update(SnapshotUpdate),
+    Mark(ThresholdMark),
+}
+
+impl<B: Backend> Unreliable<B> {
+    /// What becomes of a call on the item with this key.
+    async fn call<R>(
+        &self,
+        key: &Key,
+        late: impl FnOnce() -> LateCall,
+        perform: impl FnOnce() -> Result<R, CallError>,
+    ) -> Result<R, CallError> {
         self.calls.set(self.calls.get() + 1);
         self.arrive(self.calls.get());
         // Others get their turn, so that calls of one batch and of two invocations interleave.
@@ -68,14 +89,14 @@ impl<B: Backend> Table for Unreliable<B> {
             tokio::task::yield_now().await;
         }
         let lost = Err(CallError::Unavailable("no response".to_owned()));
-        match self.chaos.fault(&format!("{}{}", update.key.pk, update.key.sk)) {
-            ServiceFault::None => self.backend.update(update),
+        match self.chaos.fault(&format!("{}{}", key.pk, key.sk)) {
+            ServiceFault::None => perform(),
             ServiceFault::Refused => Err(CallError::Unavailable("slow down".to_owned())),
             ServiceFault::Rejected => Err(CallError::Refused("FutureException".to_owned())),
-            ServiceFault::LostResponse => self.backend.update(update).and(lost),
+            ServiceFault::LostResponse => perform().and(lost),
             ServiceFault::Late => {
                 let due = self.calls.get() + 1 + self.chaos.below(3_000) as u64;
-                self.late.borrow_mut().push((due, update.clone()));
+                self.late.borrow_mut().push((due, late()));
                 lost
             }
             ServiceFault::Crash => {
@@ -86,25 +107,37 @@ impl<B: Backend> Table for Unreliable<B> {
     }
 }
 
+impl<B: Backend> Table for Unreliable<B> {
+    async fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
+        let late = || LateCall::Update(update.clone());
+        self.call(&update.key, late, || self.backend.update(update)).await
+    }
+
+    async fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError> {
+        let late = || LateCall::Mark(mark.clone());
+        let marked = self.call(&mark.key, late, || self.backend.mark(mark)).await?;
+        Ok(marked || self.forgets_marks.get())
+    }
+}
+
 /// The updates as DynamoDB's expressions, on a real interpreter of them.
 pub(crate) struct Dynoxide(pub(crate) Database);
 
-impl Backend for Dynoxide {
-    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
-        let parts = Update::from(update).into_parts();
+impl Dynoxide {
+    /// Whether the update was made, or else the item.
+    fn send(&self, key: &Key, update: Update) -> Result<Result<(), Option<Item>>, CallError> {
+        let parts = update.into_parts();
         let s = |text: &str| AttributeValue::S(text.to_owned());
         let value = |value: SdkValue| match value {
             SdkValue::S(text) => AttributeValue::S(text),
             SdkValue::N(number) => AttributeValue::N(number),
+            SdkValue::Ss(texts) => AttributeValue::SS(texts),
             other => unreachable!("no snapshot has {other:?}"),
         };
         let values = parts.values.unwrap_or_default().into_iter();
         let request = UpdateItemRequest {
             table_name: Database::TABLE.to_owned(),
-            key: HashMap::from([
-                ("PK".to_owned(), s(&update.key.pk)),
-                ("SK".to_owned(), s(&update.key.sk)),
-            ]),
+            key: HashMap::from([("PK".to_owned(), s(&key.pk)), ("SK".to_owned(), s(&key.sk))]),
             update_expression: Some(parts.update),
             condition_expression: parts.condition,
             expression_attribute_names: parts.names,
@@ -113,16 +146,31 @@ impl Backend for Dynoxide {
             ..UpdateItemRequest::default()
         };
         match self.0.update_item(request) {
-            Ok(_) => Ok(UpdateOutcome::Applied),
-            Err(DynoxideError::ConditionalCheckFailedException(_, item)) => {
+            Ok(_) => Ok(Ok(())),
+            Err(DynoxideError::ConditionalCheckFailedException(_, item)) => Ok(Err(item)),
+            Err(error) => Err(CallError::Invalid(error.to_string())),
+        }
+    }
+}
+
+type Item = HashMap<String, AttributeValue>;
+
+impl Backend for Dynoxide {
+    fn update(&self, update: &SnapshotUpdate) -> Result<UpdateOutcome, CallError> {
+        Ok(match self.send(&update.key, Update::from(update))? {
+            Ok(()) => UpdateOutcome::Applied,
+            Err(item) => {
                 let text = |name: &str| match item.as_ref()?.get(name)? {
                     AttributeValue::S(text) => Some(text.as_str()),
                     _ => None,
                 };
-                Ok(UpdateOutcome::Refused(Progress::from_attributes(text)))
+                UpdateOutcome::Refused(Progress::from_attributes(text))
             }
-            Err(error) => Err(CallError::Invalid(error.to_string())),
-        }
+        })
+    }
+
+    fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError> {
+        Ok(self.send(&mark.key, Update::from(mark))?.is_ok())
     }
 
     fn snapshots(&self) -> Vec<UsageSnapshot> {

@@ -200,6 +200,7 @@ fn the_model_of_the_table_does_what_dynamodb_does() {
             .to_vec(),
             set_if_absent: vec![("_gp".to_owned(), text(&link))],
             add: vec![("in-put.x".to_owned(), amount), ("total_events".to_owned(), 1)],
+            add_members: vec![],
             forgotten_gaps: 0,
         }
     });

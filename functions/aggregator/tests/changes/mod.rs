@@ -2,6 +2,7 @@
 
 mod support;
 
+mod crossings;
 mod groups;
 mod progress;
 mod reading;

@@ -2,6 +2,7 @@
 
 mod support;
 
+mod alerts;
 mod batches;
 mod counted;
 mod dead_letters;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Redriven, Settings, redrive};
+use zae_limiter_aggregator::{NoAlerts, Redriven, Settings, redrive};
 use zae_limiter_function::{CallError, DeadLetterMessage, DeadLetterSource, Invocation};
 use zae_limiter_schema::WindowKind;
 
@@ -50,9 +50,12 @@ async fn redriven(table: Script, bodies: &[Json]) -> (Redriven, Messages) {
         dead_letters: "q".to_owned(),
         windows: vec![WindowKind::Daily],
         retention_days: 30,
+        event_bus: None,
     };
     let invocation = Invocation::within(Duration::from_secs(20));
-    let done = redrive(table, &queue, &settings, &invocation).await.unwrap();
+    let done = redrive(table, &queue, None::<NoAlerts>, &settings, &invocation)
+        .await
+        .unwrap();
     (done, queue)
 }
 

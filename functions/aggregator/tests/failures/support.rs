@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use zae_limiter_aggregator::{Aggregator, SnapshotUpdate, Table, UpdateOutcome};
+use zae_limiter_aggregator::{Aggregator, SnapshotUpdate, Table, ThresholdMark, UpdateOutcome};
 use zae_limiter_function::{
     Batch, CallError, DeadLetter, DeadLetters, Function as _, Invocation, Level, Report,
 };
@@ -36,10 +36,13 @@ pub(crate) fn batch(records: &[Json]) -> Batch {
 /// A table with a response for each entity, and a record of its calls.
 #[derive(Default)]
 pub(crate) struct Script {
-    responses: BTreeMap<&'static str, Result<UpdateOutcome, CallError>>,
-    called: RefCell<Vec<String>>,
+    pub(crate) responses: BTreeMap<&'static str, Result<UpdateOutcome, CallError>>,
+    pub(crate) called: RefCell<Vec<String>>,
+    /// The response to each mark of a threshold: by default, no other record has reached it.
+    pub(crate) marking: Option<Result<bool, CallError>>,
+    pub(crate) marked: RefCell<Vec<String>>,
     /// Whose snapshot makes it panic.
-    panics: Option<&'static str>,
+    pub(crate) panics: Option<&'static str>,
 }
 
 impl Table for Script {
@@ -51,6 +54,11 @@ impl Table for Script {
             .get(entity)
             .cloned()
             .unwrap_or(Ok(UpdateOutcome::Applied))
+    }
+
+    async fn mark(&self, mark: &ThresholdMark) -> Result<bool, CallError> {
+        self.marked.borrow_mut().push(mark.key.sk.clone());
+        self.marking.clone().unwrap_or(Ok(true))
     }
 }
 

@@ -174,6 +174,7 @@ fn every_write_of_a_bucket_with_the_most_limits_fits_into_expressions() {
                 adjust,
                 credit,
                 recount: -1,
+                top_up: 1,
             };
             for changed in [
                 before.clone(),
@@ -215,6 +216,7 @@ fn a_bucket_whose_limits_were_all_renamed_is_still_written() {
         adjust: 100,
         credit: 200,
         recount: -1,
+        top_up: 1,
     };
     let asked = batch(after.limits(), demand);
     let now = NOW.plus_millis(1_001);

@@ -77,11 +77,11 @@ impl Permits {
         self.renewing &= self.is_held();
     }
 
-    fn lose_all(&mut self) {
-        for lot in self.lots.drain(..) {
+    fn lose_where(&mut self, gone: impl Fn(&PermitLot) -> bool) {
+        for lot in self.lots.extract_if(.., |lot| gone(lot)) {
             lot.lose();
         }
-        self.renewing = false;
+        self.renewing &= self.is_held();
     }
 }
 
@@ -180,9 +180,14 @@ impl Core {
         self.permits.renewing = false;
     }
 
+    /// The bucket is this incarnation now: permits of an earlier one are gone.
+    pub(super) fn lose_permits_of_others(&mut self, incarnation: &str) {
+        self.permits.lose_where(|lot| **lot.incarnation() != *incarnation);
+    }
+
     /// The bucket is gone, and all permits with it.
     pub(super) fn lose_permits(&mut self) {
-        self.permits.lose_all();
+        self.permits.lose_where(|_| true);
     }
 }
 

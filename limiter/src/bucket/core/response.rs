@@ -209,7 +209,10 @@ impl Core {
             consistent: true,
         };
         self.known = match decoded {
-            Decoded::Bucket(image) => LastSeen::Live(Arc::new(image), seen),
+            Decoded::Bucket(image) => {
+                self.lose_permits_of_others(image.incarnation());
+                LastSeen::Live(Arc::new(image), seen)
+            }
             Decoded::Stub => LastSeen::Absent(seen),
         };
         self.observe_others(before.as_deref(), now);

@@ -50,7 +50,7 @@ async fn a_change_that_finds_the_queue_full_is_reported_and_not_queued() {
     };
 
     let mut queued: Vec<_> = (0..MAX_REQUESTS).map(|_| adjust()).collect();
-    assert!(queued.iter_mut().all(|answer| answer.try_recv().is_err()));
+    assert!(queued.iter_mut().all(|outcome| outcome.try_recv().is_err()));
     assert_eq!(buckets.report().unwritten_total, 0);
 
     let refused = adjust().try_recv().unwrap().unwrap_err();

@@ -11,6 +11,7 @@ fn asked(number: usize) -> LocalCharge {
 /// One limit of a bucket, and this many tokens of it.
 fn asked_of(number: usize, limit: Limit, tokens: i128) -> LocalCharge {
     LocalCharge {
+        part: 0,
         left: Amounts::new(),
         key: BucketKey {
             entity: format!("user-{number}").parse().unwrap(),

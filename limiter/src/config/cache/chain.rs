@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use zae_limiter_schema::EntityId;
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{EntityId, Resource};
 
 use super::{ConfigCache, Lookup, bucket_key};
 use crate::config::MAX_PARENTS;
@@ -14,17 +14,18 @@ impl ConfigCache {
     /// What applies to the entity and, as far as it cascades, to its parents. A chain that is longer than
     /// [`MAX_PARENTS`] or contains a cycle, which only other writers can store, is refused: a client that charged a part of it
     /// would admit more than the other levels allow. Levels of the tree that were seen before are read together; each entity's
-    /// record decides which of them count.
+    /// record decides which of them count; whether the first one's parent does, the call may decide.
     pub(crate) async fn resolve_chain(
         &self,
-        entity: &EntityId,
-        resource: &Resource,
+        BucketKey { entity, resource }: &BucketKey,
+        cascade: Option<bool>,
     ) -> Result<Vec<(EntityId, Lookup)>> {
         let mut chain: Vec<(EntityId, Lookup)> = Vec::new();
         let mut read: HashMap<BucketKey, Result<Lookup>> = HashMap::new();
         let mut next = Some(entity.clone());
         while let Some(entity) = next {
             refuse_endless(&chain, &entity)?;
+            let cascade = cascade.filter(|_| chain.is_empty());
             let key = bucket_key(&entity, resource);
             let known = match read.remove(&key) {
                 Some(lookup) => Some(lookup?),
@@ -33,14 +34,18 @@ impl ConfigCache {
             let lookup = if let Some(lookup) = known {
                 lookup
             } else {
-                let group = self.with_likely_parents(key.clone(), MAX_PARENTS - chain.len());
+                let parents = match cascade {
+                    Some(false) => 0,
+                    _ => MAX_PARENTS - chain.len(),
+                };
+                let group = self.with_likely_parents(key.clone(), parents);
                 read.extend(self.load(group, resource).await);
                 match read.remove(&key) {
                     Some(lookup) => lookup?,
                     None => self.resolve(&entity, resource).await?,
                 }
             };
-            next = lookup.resolved().cascades_to().cloned();
+            next = lookup.resolved().charged_parent(cascade).cloned();
             chain.push((entity, lookup));
         }
         Ok(chain)
@@ -49,14 +54,15 @@ impl ConfigCache {
     /// The same from memory alone; nothing if a level is not there or has expired.
     pub(crate) fn remembered_chain(
         &self,
-        entity: &EntityId,
-        resource: &Resource,
+        BucketKey { entity, resource }: &BucketKey,
+        cascade: Option<bool>,
     ) -> Option<Vec<(EntityId, Lookup)>> {
         let mut chain = Vec::new();
         let mut next = Some(entity.clone());
         while let Some(entity) = next.filter(|_| chain.len() <= MAX_PARENTS) {
             let lookup = self.remembered(&bucket_key(&entity, resource))?;
-            next = lookup.resolved().cascades_to().cloned();
+            let cascade = cascade.filter(|_| chain.is_empty());
+            next = lookup.resolved().charged_parent(cascade).cloned();
             chain.push((entity, lookup));
         }
         Some(chain)

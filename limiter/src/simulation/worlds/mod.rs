@@ -7,6 +7,7 @@ mod clock_steps;
 mod credentials;
 mod cve_2026_27695;
 mod fleet;
+mod kinds;
 mod one_call;
 mod outages;
 mod share;

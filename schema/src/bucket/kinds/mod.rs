@@ -10,11 +10,13 @@ mod rate;
 mod rate_row;
 
 pub use concurrency::{ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch};
-pub use quota::{QuotaForm, QuotaImage, QuotaRow, QuotaState};
+pub use quota::{QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, TopUpRow};
 pub use rate::RateState;
 pub use rate_row::{RateRow, Remainder, RowForm};
 
-use super::{Action, Batch, Condition, Demand, Image, Outlook, Params, Sharing};
+use std::collections::BTreeMap;
+
+use super::{Action, Batch, Condition, Demand, Image, LimitImage, Outlook, Params, Sharing};
 use crate::{Limit, LimitKind, LimitName, Timestamp};
 
 /// How a limit stands between the item and the config.
@@ -50,6 +52,71 @@ pub(super) struct WriteContext {
     pub(super) sharing: Sharing,
     /// The write gives the bucket the parameters of the config.
     pub(super) writes_params: bool,
+}
+
+/// One limit of a bucket as last seen, in millitokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LimitOnItem<'a> {
+    /// Tokens that refill.
+    Rate(&'a LimitImage),
+    /// An amount per period.
+    Quota(&'a QuotaImage),
+    /// Calls in flight.
+    Concurrency(&'a ConcurrencyImage),
+}
+
+impl LimitOnItem<'_> {
+    /// The nominal amount: tokens of a rate, the amount of a quota, or permits.
+    pub fn capacity(&self) -> i128 {
+        match self {
+            Self::Rate(rate) => rate.token_bucket.params.capacity(),
+            Self::Quota(quota) => quota.amount,
+            Self::Concurrency(limit) => limit.permits,
+        }
+    }
+
+    /// The most that can be taken at once.
+    pub fn burst(&self) -> i128 {
+        match self {
+            Self::Rate(rate) => rate.token_bucket.params.burst(),
+            Self::Quota(_) | Self::Concurrency(_) => self.capacity(),
+        }
+    }
+
+    /// What is available at this time, `elapsed` milliseconds after the last refill. Below zero is debt.
+    pub fn available(&self, elapsed: i128, now: Timestamp) -> i128 {
+        match self {
+            Self::Rate(rate) => rate.token_bucket.available(elapsed),
+            Self::Quota(quota) => quota.amount - quota.at(now).0,
+            Self::Concurrency(limit) => limit.permits - limit.held_at(now),
+        }
+    }
+
+    /// What was consumed since the limit came to the bucket, refunds taken off; permits that were taken.
+    pub const fn consumed(&self) -> i128 {
+        match self {
+            Self::Rate(rate) => rate.consumed,
+            Self::Quota(quota) => quota.consumed,
+            Self::Concurrency(limit) => limit.consumed,
+        }
+    }
+}
+
+impl Image {
+    /// All limits on it, by name.
+    pub fn all_limits(&self) -> BTreeMap<&LimitName, LimitOnItem<'_>> {
+        let rates = self
+            .limits
+            .iter()
+            .map(|(name, rate)| (name, LimitOnItem::Rate(rate)));
+        let quotas = self
+            .quotas
+            .iter()
+            .map(|(name, quota)| (name, LimitOnItem::Quota(quota)));
+        let permits = self.permits.iter();
+        let permits = permits.map(|(name, limit)| (name, LimitOnItem::Concurrency(limit)));
+        rates.chain(quotas).chain(permits).collect()
+    }
 }
 
 /// One limit under a decision.
@@ -226,6 +293,23 @@ impl LimitState {
             Self::Concurrency(permits) if same_bucket => permits.book_release(name, -change, held, batch),
             Self::Concurrency(_) => batch.add(name, Demand::default()),
             Self::Rate(_) | Self::Quota(_) => batch.add(name, recount()),
+        }
+    }
+
+    /// What adds to what is left of the limit now and is no consumption; nothing for calls in flight. What a rate is topped up
+    /// with ends at its burst, like everything that comes back.
+    pub(super) fn top_up(&self, amount: i128) -> Option<Demand> {
+        match self {
+            Self::Rate(_) => Some(Demand {
+                credit: amount,
+                recount: amount,
+                ..Demand::default()
+            }),
+            Self::Quota(_) => Some(Demand {
+                top_up: amount,
+                ..Demand::default()
+            }),
+            Self::Concurrency(_) => None,
         }
     }
 

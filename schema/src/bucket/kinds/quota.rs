@@ -4,12 +4,15 @@
 //! do not disturb each other. The first call after the end begins the next period in the same write; nothing else resets a
 //! quota. The period on the item counts, whatever a client's clock or time zone database says about boundaries: a clock that
 //! is behind cannot open a period again.
+//!
+//! A top-up adds to what may be used in one period (`tu`), and stores that period's end beside it (`te`): it counts while the
+//! item has that end, and nobody has to remove it.
 
 use std::time::Duration;
 
 use super::super::{Action, Attr, Condition, Demand, Outlook, QuotaField, Reset, RetryAfter, Scalar};
 use super::{Held, Presence, WriteContext};
-use crate::{LimitName, Quota, QuotaPeriod, Timestamp};
+use crate::{LimitName, Quota, QuotaPeriod, Thresholds, Timestamp};
 
 /// Everybody who is refused comes back when the period ends: within this many milliseconds of it.
 const RETRY_SPREAD_MILLIS: i64 = 3_000;
@@ -21,18 +24,26 @@ pub struct QuotaImage {
     pub amount: i128,
     /// The period (`sc`).
     pub period: QuotaPeriod,
+    /// At which parts of the amount somebody is told (`al`).
+    pub alerts: Thresholds,
     /// What was used in the period (`us`).
     pub used: i128,
     /// When the period ends (`pe`). None has begun where it is missing.
     pub period_end: Option<Timestamp>,
     /// Net millitokens consumed since the limit came to the bucket (`tc`).
     pub consumed: i128,
+    /// What was added to the amount (`tu`),
+    pub topped_up: i128,
+    /// in the period that ends then (`te`).
+    pub topped_up_until: Option<Timestamp>,
 }
 
 impl QuotaImage {
     /// True if it has these parameters.
     pub(super) fn has(&self, quota: &Quota) -> bool {
-        self.amount == quota.amount().millis() && self.period == *quota.period()
+        self.amount == quota.amount().millis()
+            && self.period == *quota.period()
+            && self.alerts == quota.alerts()
     }
 
     /// What is used at this time, and the end of the period if one runs.
@@ -40,6 +51,16 @@ impl QuotaImage {
         match self.period_end {
             Some(end) if now < end => (self.used, Some(end)),
             _ => (0, None),
+        }
+    }
+
+    /// What may be used beyond the amount at this time.
+    pub fn topped_up_at(&self, now: Timestamp) -> i128 {
+        let (_, open_until) = self.at(now);
+        if open_until.is_some() && open_until == self.topped_up_until {
+            self.topped_up
+        } else {
+            0
         }
     }
 }
@@ -54,12 +75,20 @@ pub struct QuotaState {
     period: QuotaPeriod,
     /// The item has another period.
     period_changes: bool,
+    /// At which parts of the amount somebody is told after the write.
+    alerts: Thresholds,
+    /// The item has such parts.
+    has_alerts: bool,
     /// What is used in the period that runs.
     used: i128,
     /// When the period that runs ends; none runs, or it has ended.
     open_until: Option<Timestamp>,
     /// The end of the period on the item, ended or not.
     seen_end: Option<Timestamp>,
+    /// What may be used beyond the amount in the period that runs.
+    topped_up: i128,
+    /// The end of the period of the last top-up on the item.
+    seen_top_up: Option<Timestamp>,
     now: Timestamp,
 }
 
@@ -71,9 +100,13 @@ impl QuotaState {
             amount: quota.amount().millis(),
             period: quota.period().clone(),
             period_changes: false,
+            alerts: quota.alerts(),
+            has_alerts: false,
             used: if lost { quota.amount().millis() } else { 0 },
             open_until: lost.then(|| quota.period().end_after(now)),
             seen_end: None,
+            topped_up: 0,
+            seen_top_up: None,
             now,
         }
     }
@@ -83,6 +116,7 @@ impl QuotaState {
             amount: quota.amount().millis(),
             period: quota.period().clone(),
             period_changes: on_item.period != *quota.period(),
+            alerts: quota.alerts(),
             ..Self::as_it_is(on_item, Presence::Kept, now)
         }
     }
@@ -94,9 +128,13 @@ impl QuotaState {
             amount: on_item.amount,
             period: on_item.period.clone(),
             period_changes: false,
+            alerts: on_item.alerts,
+            has_alerts: !on_item.alerts.is_empty(),
             used,
             open_until,
             seen_end: on_item.period_end,
+            topped_up: on_item.topped_up_at(now),
+            seen_top_up: on_item.topped_up_until,
             now,
         }
     }
@@ -135,13 +173,19 @@ impl QuotaState {
         self.presence == Presence::Leaving
     }
 
+    /// What may be used in the period, in millitokens: the amount, and what it was topped up with.
+    pub const fn allowed(&self) -> i128 {
+        self.amount + self.topped_up
+    }
+
     pub(super) fn level(&self, demand: Demand) -> i128 {
-        self.amount - self.used_after(Demand { debit: 0, ..demand })
+        self.allowed() + demand.top_up - self.used_after(Demand { debit: 0, ..demand })
     }
 
     pub(super) fn outlook(&self, demand: Demand, amount: i128) -> Outlook {
-        let left = self.amount - self.used_after(demand);
-        let retry_after = if amount > self.amount {
+        let allowed = self.allowed() + demand.top_up;
+        let left = allowed - self.used_after(demand);
+        let retry_after = if amount > self.amount.max(allowed) {
             RetryAfter::Never
         } else if left >= amount {
             RetryAfter::Now
@@ -167,7 +211,7 @@ impl QuotaState {
     }
 
     pub(super) fn until_unused(&self, demand: Demand) -> i128 {
-        if self.used_after(demand) > 0 {
+        if self.used_after(demand) > 0 || self.topped_up + demand.top_up > 0 {
             i128::from(self.period_end().since(self.now))
         } else {
             0
@@ -179,7 +223,7 @@ impl QuotaState {
         let form = match self.presence {
             Presence::Fresh | Presence::Broken => QuotaForm::Fresh {
                 used: taken,
-                end: (taken > 0).then(|| self.period_end()),
+                end: (taken > 0 || demand.top_up > 0).then(|| self.period_end()),
             },
             Presence::Lost => QuotaForm::Fresh {
                 used: self.used_after(demand),
@@ -190,6 +234,7 @@ impl QuotaState {
                 return (self.open_until.is_none() && context.writes_params).then(|| QuotaRow {
                     limit: name.clone(),
                     form: QuotaForm::Drop { seen: self.seen_end },
+                    top_up: None,
                     consumed: 0,
                     params: None,
                 });
@@ -200,9 +245,9 @@ impl QuotaState {
                     new_end: self.period_changes.then(|| self.period_end()),
                     add: taken - credit,
                     floor: (credit > 0).then_some(credit),
-                    ceiling: (demand.debit > 0).then(|| self.amount - taken + credit),
+                    ceiling: (demand.debit > 0).then(|| self.allowed() - taken + credit),
                 },
-                None if taken > 0 => QuotaForm::Begin {
+                None if taken > 0 || demand.top_up > 0 => QuotaForm::Begin {
                     seen: self.seen_end,
                     end: self.period_end(),
                     used: taken,
@@ -210,15 +255,33 @@ impl QuotaState {
                 None => QuotaForm::Keep,
             },
         };
-        let params = (context.writes_params && self.presence != Presence::Leaving)
-            .then(|| (self.amount, self.period.clone()));
+        let params = (context.writes_params && self.presence != Presence::Leaving).then(|| QuotaParams {
+            amount: self.amount,
+            period: self.period.clone(),
+            alerts: self.alerts,
+            had_alerts: self.has_alerts,
+        });
         let row = QuotaRow {
             limit: name.clone(),
             form,
+            top_up: self.top_up_row(demand),
             consumed: demand.consumption(),
             params,
         };
         row.changes_anything().then_some(row)
+    }
+
+    /// What was added to the amount stays with its period, also where the period gets another end.
+    fn top_up_row(&self, demand: Demand) -> Option<TopUpRow> {
+        let until = self.period_end();
+        let continues = self.topped_up > 0;
+        let moves = continues && self.seen_top_up != Some(until);
+        (demand.top_up > 0 || moves).then_some(TopUpRow {
+            seen: self.seen_top_up,
+            until,
+            continues,
+            amount: demand.top_up,
+        })
     }
 }
 
@@ -269,6 +332,32 @@ pub enum QuotaForm {
     },
 }
 
+/// What a write adds to what may be used in one period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TopUpRow {
+    /// The end of the period of the last top-up; none where there was none.
+    pub seen: Option<Timestamp>,
+    /// The end of the period that it counts in.
+    pub until: Timestamp,
+    /// The last top-up counts in this period, too.
+    pub continues: bool,
+    /// How much is added.
+    pub amount: i128,
+}
+
+/// The parameters of a quota that a write gives to the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaParams {
+    /// What may be used in a period.
+    pub amount: i128,
+    /// The period.
+    pub period: QuotaPeriod,
+    /// At which parts of the amount somebody is told.
+    pub alerts: Thresholds,
+    /// The item has such parts.
+    pub had_alerts: bool,
+}
+
 /// The part of a write that concerns one quota.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuotaRow {
@@ -276,10 +365,12 @@ pub struct QuotaRow {
     pub limit: LimitName,
     /// What becomes of what was used.
     pub form: QuotaForm,
+    /// What becomes of what was added to the amount, if that changes.
+    pub top_up: Option<TopUpRow>,
     /// By how much its count of consumption changes.
     pub consumed: i128,
     /// Its new parameters, where they are written.
-    pub params: Option<(i128, QuotaPeriod)>,
+    pub params: Option<QuotaParams>,
 }
 
 impl QuotaRow {
@@ -299,7 +390,7 @@ impl QuotaRow {
             } => add != 0 || new_end.is_some() || floor.is_some() || ceiling.is_some(),
             QuotaForm::Begin { .. } | QuotaForm::Fresh { .. } | QuotaForm::Drop { .. } => true,
         };
-        moves || self.consumed != 0 || self.params.is_some()
+        moves || self.top_up.is_some() || self.consumed != 0 || self.params.is_some()
     }
 
     /// When the period ends that the write counts in.
@@ -330,7 +421,7 @@ impl QuotaRow {
                 floor,
                 ceiling,
             } => {
-                if add != 0 || new_end.is_some() || ceiling.is_some() {
+                if add != 0 || new_end.is_some() || ceiling.is_some() || self.top_up.is_some() {
                     conditions.push(Condition::Is(end, millis(open)));
                 }
                 conditions.extend(floor.map(|floor| Condition::AtLeast(used.clone(), floor)));
@@ -338,6 +429,13 @@ impl QuotaRow {
             }
             QuotaForm::Begin { seen, .. } | QuotaForm::Drop { seen } => conditions.push(ended(seen)),
             QuotaForm::Fresh { .. } => conditions.push(Condition::Missing(used)),
+        }
+        if let Some(top_up) = self.top_up {
+            let until = self.attr(QuotaField::ToppedUpUntil);
+            conditions.push(match top_up.seen {
+                Some(seen) => Condition::Is(until, millis(seen)),
+                None => Condition::Missing(until),
+            });
         }
     }
 
@@ -368,13 +466,32 @@ impl QuotaRow {
                 return;
             }
         }
+        if let Some(top_up) = self.top_up {
+            let amount = self.attr(QuotaField::ToppedUp);
+            match top_up.continues {
+                true if top_up.amount == 0 => {}
+                true => actions.push(Action::Add(amount, top_up.amount)),
+                false => actions.push(set(&amount, top_up.amount)),
+            }
+            if top_up.seen != Some(top_up.until) {
+                let until = self.attr(QuotaField::ToppedUpUntil);
+                actions.push(Action::Set(until, millis(top_up.until)));
+            }
+        }
         if self.consumed != 0 || matches!(self.form, QuotaForm::Fresh { .. }) {
             actions.push(Action::Add(self.attr(QuotaField::Consumed), self.consumed));
         }
-        if let Some((amount, period)) = &self.params {
-            actions.push(set(&self.attr(QuotaField::Amount), *amount));
-            let text = Scalar::Text(period.to_string().into());
-            actions.push(Action::Set(self.attr(QuotaField::Period), text));
+        if let Some(params) = &self.params {
+            actions.push(set(&self.attr(QuotaField::Amount), params.amount));
+            let text = |text: String| Scalar::Text(text.into());
+            let period = text(params.period.to_string());
+            actions.push(Action::Set(self.attr(QuotaField::Period), period));
+            let alerts = self.attr(QuotaField::Alerts);
+            if !params.alerts.is_empty() {
+                actions.push(Action::Set(alerts, text(params.alerts.to_stored())));
+            } else if params.had_alerts {
+                actions.push(Action::Remove(alerts));
+            }
         }
     }
 }

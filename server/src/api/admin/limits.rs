@@ -70,6 +70,9 @@ pub(crate) struct LimitBody {
     /// The period of a quota, such as `month in Europe/Berlin` or `5h from first use`.
     #[serde(skip_serializing_if = "Option::is_none")]
     per: Option<String>,
+    /// Percentages of a quota at which an event is sent: none unless set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alert_at: Option<Vec<u64>>,
     /// A limit on calls in flight: how many.
     #[serde(skip_serializing_if = "Option::is_none")]
     concurrency: Option<u64>,
@@ -87,6 +90,7 @@ impl LimitBody {
             self.refill_period_seconds,
         ];
         let is_rate = rate.iter().any(Option::is_some);
+        let of_quota = self.per.is_some() || self.alert_at.is_some();
         let mixes = || {
             let rule = "a limit has either capacity, or quota and per, or concurrency";
             Error::from(InvalidLimit::Text {
@@ -95,7 +99,7 @@ impl LimitBody {
             })
         };
         match (self.capacity, self.quota, self.concurrency) {
-            (Some(capacity), None, None) if self.per.is_none() && self.expires_after_seconds.is_none() => {
+            (Some(capacity), None, None) if !of_quota && self.expires_after_seconds.is_none() => {
                 Ok(Limit::custom(
                     self.name,
                     capacity,
@@ -106,9 +110,10 @@ impl LimitBody {
             }
             (None, Some(amount), None) if !is_rate && self.expires_after_seconds.is_none() => {
                 let per = self.per.as_deref().ok_or_else(mixes)?;
-                Ok(Limit::quota(&self.name, amount, per.parse()?)?)
+                let quota = Limit::quota(&self.name, amount, per.parse()?)?;
+                Ok(quota.alert_at(self.alert_at.unwrap_or_default())?)
             }
-            (None, None, Some(permits)) if !is_rate && self.per.is_none() => {
+            (None, None, Some(permits)) if !is_rate && !of_quota => {
                 let expiry = self.expires_after_seconds.unwrap_or(DEFAULT_EXPIRY_SECONDS);
                 Ok(Limit::concurrency(
                     &self.name,
@@ -131,6 +136,7 @@ impl From<&Limit> for LimitBody {
             refill_period_seconds: None,
             quota: None,
             per: None,
+            alert_at: None,
             concurrency: None,
             expires_after_seconds: None,
         };
@@ -145,6 +151,8 @@ impl From<&Limit> for LimitBody {
             LimitKind::Quota(quota) => Self {
                 quota: Some(quota.amount().get()),
                 per: Some(quota.period().to_string()),
+                alert_at: (!quota.alerts().is_empty())
+                    .then(|| quota.alerts().percentages().map(u64::from).collect()),
                 ..nothing
             },
             LimitKind::Concurrency(limit) => Self {

@@ -1,7 +1,7 @@
 //! One bucket, live.
 
 use maud::{Markup, html};
-use zae_limiter::{BucketState, LimitStatus};
+use zae_limiter::{BucketLimit, BucketLimitKind, BucketState, Counted, LimitStatus, Timestamp};
 
 use crate::ui::level::Level;
 use crate::ui::load::{LiveBucket, Loaded};
@@ -60,22 +60,23 @@ pub(crate) fn live(data: &Loaded<LiveBucket>) -> Markup {
 
 fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
     let money = data.money.as_ref() == Some(status.limit.name());
-    let level = Level {
-        available: status.available,
-        burst: status.limit.burst().get(),
-        money,
-    };
-    let unit = if money { "" } else { " tokens" };
+    let level = Level::of(&status.limit, status.available, money);
+    let (shown, most) = level.amounts();
+    let refill = rate_of(&status.limit, money);
     html! {
         div.gauge {
             h3 {
                 (status.limit.name())
                 @if status.entity != data.entity { span.of { " of parent " a href=(Url::bucket(&status.entity, &status.resource)) { (status.entity) } } }
             }
-            p.amount { span.big { (amount(status.available, money)) } " of " (amount(level.burst, money)) (unit) }
+            p.amount { span.big { (shown) } " of " (most) }
             (level.to_svg())
             p.note {
-                "refills " (rate_of(&status.limit, money))
+                @match level.counted {
+                    Counted::Available => { "refills " (refill) }
+                    Counted::Used | Counted::Held => { (refill) }
+                }
+                @if let Some(reset) = status.reset { ", resets " (time(reset.at)) }
                 @if status.available < 0 { ", " strong { "in debt" } }
             }
         }
@@ -113,19 +114,50 @@ fn limits(data: &LiveBucket) -> Table {
         .column("burst", "Burst", Align::End)
         .column("capacity", "Capacity", Align::End)
         .column("refill", "Refill", Align::End)
+        .column("used", "Used or held", Align::End)
+        .column("resets_at", "Resets", Align::Start)
         .column("consumed", "Total consumed", Align::End)
         .rows(limits.map(|limit| {
             let money = data.money.as_ref() == Some(&limit.name);
+            let (used, resets_at) = used_or_held(limit);
             vec![
                 Cell::code(&limit.name),
                 Cell::amount(limit.available, true, money),
                 Cell::amount(limit.available.saturating_neg().max(0), true, money),
                 Cell::amount(limit.burst, true, money),
                 Cell::amount(limit.capacity, true, money),
-                Cell::text(rate(limit.refill_amount, limit.refill_period_ms, money)),
+                Cell::text(refill(limit, money)),
+                used.map_or(Cell::Empty, |used| Cell::amount(used, true, money)),
+                resets_at.map_or(Cell::Empty, Cell::Time),
                 Cell::amount(limit.consumed, true, money),
             ]
         }))
+}
+
+/// How a limit of a bucket comes back.
+fn refill(limit: &BucketLimit, money: bool) -> String {
+    let most = amount(limit.capacity, money);
+    match &limit.kind {
+        BucketLimitKind::Rate {
+            refill_amount,
+            refill_period_ms,
+        } => rate(*refill_amount, *refill_period_ms, money),
+        BucketLimitKind::Quota { period, .. } => format!("{most} per {period}"),
+        BucketLimitKind::Concurrency {
+            expires_after_seconds,
+            ..
+        } => format!("{most} at once for {expires_after_seconds}s"),
+        _ => String::new(),
+    }
+}
+
+/// What was used of a quota and when it resets, or the permits that are held.
+fn used_or_held(limit: &BucketLimit) -> (Option<i64>, Option<Timestamp>) {
+    match limit.kind {
+        BucketLimitKind::Quota { used, period_end, .. } => (Some(used), period_end),
+        BucketLimitKind::Concurrency { held, .. } => (Some(held), None),
+        _ => (None, None),
+    }
 }
 
 fn writers(data: &LiveBucket) -> Table {

@@ -103,11 +103,7 @@ fn limit(data: &EntityPage, row: &LimitRow) -> Vec<Cell> {
     vec![
         Cell::Link(row.resource.to_string(), Url::bucket(&data.id, &row.resource)),
         Cell::code(row.limit.name()),
-        Cell::Level(Level {
-            available: row.available,
-            burst,
-            money: row.money,
-        }),
+        Cell::Level(Level::of(&row.limit, row.available, row.money)),
         Cell::amount(row.available, true, row.money),
         Cell::amount(burst, true, row.money),
         Cell::amount(row.limit.capacity().get(), true, row.money),

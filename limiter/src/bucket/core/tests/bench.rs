@@ -154,7 +154,7 @@ impl Bench {
     }
 
     /// The write arrives and is answered.
-    pub(super) fn answer(&mut self, write: &BucketWrite) -> Vec<Completion> {
+    pub(super) fn respond(&mut self, write: &BucketWrite) -> Vec<Completion> {
         let now = self.now();
         if self.arrive(write) {
             match self.decoded() {
@@ -169,10 +169,10 @@ impl Bench {
     /// The next step is a write, and it is answered.
     pub(in crate::bucket::core) fn pass(&mut self) -> Vec<Completion> {
         let write = self.write();
-        self.answer(&write)
+        self.respond(&write)
     }
 
-    /// Nobody answers; the callers are told, and it is remembered.
+    /// There is no response; the callers are told, and it is remembered.
     pub(super) fn lose(&mut self) -> Vec<Completion> {
         self.core.lost();
         self.give_up()
@@ -183,7 +183,7 @@ impl Bench {
         self.core.give_up_current(&unavailable())
     }
 
-    /// The answer is an error that is not transient.
+    /// The response is an error that is not transient.
     pub(super) fn postpone(&mut self) -> Vec<Completion> {
         self.core.postpone(&unavailable())
     }
@@ -257,7 +257,7 @@ fn unavailable() -> Error {
     Error::Unavailable(Unavailable::NoResponse {
         operation: "UpdateItem",
         table: "t".to_owned(),
-        reason: "no answer".to_owned(),
+        reason: "no response".to_owned(),
         within: Duration::ZERO,
     })
 }

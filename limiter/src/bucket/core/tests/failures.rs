@@ -22,7 +22,7 @@ fn a_throttled_write_goes_into_the_next_one_together_with_later_calls() {
         (write.batch.acquires, write.batch.demand(&rpm()).debit),
         (2, 5_000)
     );
-    assert_eq!(bench.answer(&write).len(), 2);
+    assert_eq!(bench.respond(&write).len(), 2);
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_write_that_no_caller_waits_for_is_unconfirmed_and_its_call_is_evaluated_aga
 #[test]
 fn only_corrections_that_have_waited_too_long_are_given_up() {
     let mut bench = created();
-    let (first, error) = (bench.now().elapsed, Error::invalid("test", "", "away"));
+    let (first, error) = (bench.now().elapsed, Error::invalid("test", "", "gone"));
     bench.give_back(1);
     let _call = bench.ask(1);
     bench.outlast(1);

@@ -21,13 +21,13 @@ fn a_call_is_not_refused_because_of_an_earlier_one_that_may_fail_itself() {
         0,
         "the seven are not there any more, the five are"
     );
-    assert_eq!(refused(&bench.answer(&write)), 0);
+    assert_eq!(refused(&bench.respond(&write)), 0);
     let (step, answered) = bench.next();
     assert_eq!(refused(&answered), 1);
     let Step::Send(write) = step else {
         panic!("{step:?}")
     };
-    assert_eq!(bench.answer(&write).len(), 1);
+    assert_eq!(bench.respond(&write).len(), 1);
     assert_eq!(bench.level(), 1);
 }
 
@@ -42,7 +42,7 @@ fn without_memory_one_look_is_enough_to_refuse() {
     let _call = bench.ask(2);
     bench.elapsed += 1;
     let write = bench.write();
-    assert_eq!(refused(&bench.answer(&write)), 0);
+    assert_eq!(refused(&bench.respond(&write)), 0);
     bench.elapsed += 1;
     let (step, answered) = bench.next();
     assert_eq!((refused(&answered), matches!(step, Step::Again)), (1, true));
@@ -66,7 +66,7 @@ fn what_is_given_back_in_the_same_write_counts_for_those_who_wait() {
     let Step::Send(write) = step else {
         panic!("{step:?}")
     };
-    assert_eq!(bench.answer(&write).len(), 2);
+    assert_eq!(bench.respond(&write).len(), 2);
     assert_eq!(bench.level(), 4);
 }
 
@@ -76,7 +76,7 @@ fn a_call_that_does_not_fit_beside_earlier_ones_waits_for_their_answer_once() {
     let (_first, _second, _third) = (bench.ask(5), bench.ask(5), bench.ask(5));
     let write = bench.write();
     assert_eq!(write.batch.acquires, 1, "the others wait");
-    assert_eq!(bench.answer(&write).len(), 1);
+    assert_eq!(bench.respond(&write).len(), 1);
     // By now there is enough again for either of them.
     bench.elapsed += 30_000;
     let (step, answered) = bench.next();

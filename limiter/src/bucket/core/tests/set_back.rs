@@ -29,7 +29,7 @@ fn an_empty_bucket_is_set_back_by_a_call_that_is_refused() {
         panic!("{step:?}");
     };
     assert!(write.sets_refill_back() && refused(&completions) == 1);
-    bench.answer(&write);
+    bench.respond(&write);
     assert_eq!(bench.level(), 0, "nothing comes back by it");
     bench.elapsed += 7_000;
     assert_eq!(bench.level(), 1, "one token comes back every six seconds");

@@ -36,7 +36,7 @@ fn a_credit_whose_slot_was_taken_over_is_reported_once_and_never_sent_again() {
     assert!(bench.arrive(&first));
     bench.core.lost();
     crowd(&mut bench);
-    let completions = bench.answer(&first);
+    let completions = bench.respond(&first);
     assert!(
         matches!(&completions[..], [Completion::Unwritten(request, _)] if request.maybe_written),
         "{completions:?}"
@@ -51,10 +51,10 @@ fn a_debit_whose_slot_was_taken_over_is_asked_again() {
     let first = bench.write();
     bench.core.lost();
     crowd(&mut bench);
-    assert!(bench.answer(&first).is_empty());
+    assert!(bench.respond(&first).is_empty());
     let second = bench.write();
     assert_eq!(second.slot.before, SlotBefore::Any, "all slots are in use");
-    assert_eq!(bench.answer(&second).len(), 1);
+    assert_eq!(bench.respond(&second).len(), 1);
     assert!(!bench.arrive(&first), "the slot it needs is gone");
     assert_eq!(bench.level(), 4);
 }
@@ -68,7 +68,7 @@ fn on_anothers_slot_a_lost_credit_is_looked_for_once_and_not_sent_again() {
         crowd(&mut bench);
         bench.give_back(1);
         let refused = bench.write();
-        assert!(bench.answer(&refused).is_empty(), "our slot is gone");
+        assert!(bench.respond(&refused).is_empty(), "our slot is gone");
         let write = bench.write();
         assert_eq!(write.slot.before, SlotBefore::Any);
         if landed {
@@ -77,7 +77,7 @@ fn on_anothers_slot_a_lost_credit_is_looked_for_once_and_not_sent_again() {
         assert!(!bench.core.lost(), "it is not sent again");
         bench
             .core
-            .give_up_current(&Error::invalid("test", "", "no answer"));
+            .give_up_current(&Error::invalid("test", "", "no response"));
         assert!(matches!(bench.next().0, Step::Read), "it is looked for");
         let completions = bench.read();
         match &completions[..] {
@@ -119,7 +119,7 @@ fn a_copy_of_this_process_is_no_longer_taken_for_it() {
     bench.elsewhere_by(1, 1);
     bench.give_back(3);
     let first = bench.write();
-    let completions = bench.answer(&first);
+    let completions = bench.respond(&first);
     assert!(
         matches!(&completions[..], [Completion::Unwritten(request, _)] if request.maybe_written),
         "the copy may give it back too: {completions:?}"
@@ -128,7 +128,7 @@ fn a_copy_of_this_process_is_no_longer_taken_for_it() {
     let _one = bench.ask(1);
     let second = bench.write();
     assert_eq!(second.slot.before, SlotBefore::Empty, "a slot of its own");
-    assert_eq!(bench.answer(&second).len(), 1);
+    assert_eq!(bench.respond(&second).len(), 1);
     assert_eq!(bench.level(), 10 - 1 - 5 - 2 - 1);
     assert!(matches!(bench.next().0, Step::Idle));
 }
@@ -140,7 +140,7 @@ fn finish(bench: &mut Bench) -> Vec<Completion> {
         let (step, decided) = bench.next();
         completions.extend(decided);
         match step {
-            Step::Send(write) => completions.extend(bench.answer(&std::sync::Arc::unwrap_or_clone(write))),
+            Step::Send(write) => completions.extend(bench.respond(&std::sync::Arc::unwrap_or_clone(write))),
             Step::Read => completions.extend(bench.read()),
             Step::Idle => return completions,
             step => panic!("{step:?}"),
@@ -181,7 +181,7 @@ fn what_two_copies_find_out_about_is_given_back_once() {
     for process in [&mut bench, &mut copy] {
         calls.push(process.ask(1));
         let write = process.write();
-        assert!(process.answer(&write).is_empty(), "the slot shows the debit");
+        assert!(process.respond(&write).is_empty(), "the slot shows the debit");
     }
     finish(&mut bench);
     assert_eq!(bench.level(), 8, "five are back");
@@ -224,7 +224,7 @@ fn on_a_crowded_bucket_a_process_gives_up_its_slot_for_a_minute() {
     let _call = bench.ask(1);
     let write = bench.write();
     assert_eq!(write.slot.before, SlotBefore::Any, "{write:?}");
-    bench.answer(&write);
+    bench.respond(&write);
     bench.outlast(60_000);
     let _call = bench.ask(1);
     let write = bench.write();
@@ -241,7 +241,7 @@ fn owned_writes(bench: &mut Bench, seconds: u64) -> u64 {
             match bench.next() {
                 (Step::Send(write), _) => {
                     let write = std::sync::Arc::unwrap_or_clone(write);
-                    if !bench.answer(&write).is_empty() {
+                    if !bench.respond(&write).is_empty() {
                         owned += u64::from(matches!(write.slot.before, SlotBefore::Own(_)));
                         break;
                     }

@@ -11,7 +11,7 @@ fn a_credit_whose_answer_is_lost_late_in_a_long_outage_happens_once() {
     let _seven = bench.ask(7);
     bench.pass();
     bench.give_back(7);
-    // More than a minute without any answer: nothing arrives.
+    // More than a minute without any response: nothing arrives.
     for _ in 0..70 {
         bench.write();
         bench.lose();
@@ -193,7 +193,7 @@ fn a_refund_that_is_delivered_twice_is_written_once() {
     bench.give_back(3);
     let write = bench.write();
     assert!(bench.arrive(&write));
-    let completions = bench.answer(&write);
+    let completions = bench.respond(&write);
     assert!(
         matches!(completions[..], [Completion::Written(_)]),
         "{completions:?}"
@@ -209,7 +209,7 @@ fn a_creation_that_is_delivered_twice_is_one_call() {
     let _call = bench.ask(4);
     let creation = bench.write();
     assert!(bench.arrive(&creation));
-    let completions = bench.answer(&creation);
+    let completions = bench.respond(&creation);
     assert!(
         matches!(completions[..], [Completion::Decided(_, Outcome::Granted(_))]),
         "{completions:?}"
@@ -227,7 +227,7 @@ fn a_refused_write_whose_copy_is_applied_later_is_refunded() {
     bench.elsewhere(5);
     let _call = bench.ask(5);
     let write = bench.write();
-    assert!(bench.answer(&write).is_empty(), "only four are left");
+    assert!(bench.respond(&write).is_empty(), "only four are left");
     let (step, completions) = bench.next();
     assert!(matches!(step, Step::Again), "{step:?}");
     assert_eq!(super::refused(&completions), 1);
@@ -236,7 +236,7 @@ fn a_refused_write_whose_copy_is_applied_later_is_refunded() {
     assert_eq!(bench.level(), 4);
     let _next = bench.ask(1);
     while let (Step::Send(write), _) = bench.next() {
-        bench.answer(&write);
+        bench.respond(&write);
     }
     assert_eq!(bench.level(), 8, "one of ten before, and one now");
 }

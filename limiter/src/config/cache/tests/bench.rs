@@ -163,7 +163,7 @@ pub(super) struct Bench {
     pub(super) cache: Arc<ConfigCache>,
 }
 
-/// A source that answers only when it is told to.
+/// A source that responds only when it is told to.
 pub(super) fn holding() -> Bench {
     let held = Fake {
         hold: Some(Notify::new()),
@@ -203,10 +203,11 @@ impl Bench {
     }
 
     pub(super) async fn chain(&self, entity: &str) -> Result<Vec<String>> {
-        let chain = self
-            .cache
-            .resolve_chain(&EntityId::parse(entity)?, &gpt())
-            .await?;
+        let key = BucketKey {
+            entity: EntityId::parse(entity)?,
+            resource: gpt(),
+        };
+        let chain = self.cache.resolve_chain(&key, None).await?;
         Ok(chain.into_iter().map(|(entity, _)| entity.to_string()).collect())
     }
 

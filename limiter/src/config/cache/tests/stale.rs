@@ -46,24 +46,24 @@ async fn a_throttled_shared_level_does_not_keep_new_entities_out() {
 #[tokio::test]
 async fn while_a_level_is_stale_nobody_waits_for_the_one_who_tries_to_reload_it() {
     let bench = bench::holding();
-    let answer = || bench.backend.hold.as_ref().unwrap().notify_one();
+    let respond = || bench.backend.hold.as_ref().unwrap().notify_one();
     let user = EntityId::parse("user-1").unwrap();
     let spawn = || {
         let (cache, user) = (bench.cache.clone(), user.clone());
         tokio::spawn(async move { cache.resolve(&user, &gpt()).await })
     };
-    answer();
+    respond();
     spawn().await.unwrap().unwrap();
     bench.backend.fail_with(unavailable());
     bench.after_ttl();
-    answer();
+    respond();
     spawn().await.unwrap().unwrap();
     bench.clock.advance(Duration::from_secs(5));
     let trying = spawn();
     tokio::task::yield_now().await;
     spawn().await.unwrap().unwrap();
     assert_eq!(bench.loads(), 3);
-    answer();
+    respond();
     trying.await.unwrap().unwrap();
 }
 

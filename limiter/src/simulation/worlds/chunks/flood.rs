@@ -23,7 +23,7 @@ use crate::simulation::traffic::RESOURCE;
 use crate::simulation::world::{Shared, World, lock};
 
 pub(super) const ENTITY: &str = "shared";
-/// An answer arrives at most this long after its write, so that an admission shows that much later than it happened.
+/// A response arrives at most this long after its write, so that an admission shows that much later than it happened.
 const LATEST_ANSWER_MILLIS: u64 = 7;
 
 /// Processes that ask for one token at a time, at the same rate each.

@@ -1,0 +1,238 @@
+"""Entities, limits, prices, audit events and usage."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from . import _core
+from ._calls import run
+from ._convert import capacity, dump_limits, limits_of, usage_page, usage_query, usage_summary
+from ._names import DEFAULT_RESOURCE, validate_identifier, validate_resource
+from .exceptions import EntityNotFoundError
+from .models import AuditEvent, Entity, Limit, OnUnavailable, OnUnavailableAction, ResourceCapacity, UsageSnapshot, UsageSummary
+from .money import Prices
+
+
+class Stored(ABC):
+    """Everything that is stored, as repositories and limiters offer it."""
+
+    @abstractmethod
+    async def _connect(self) -> _core.Repository:
+        """The connection of this process."""
+
+    @abstractmethod
+    def _changed(self, by: _core.Repository) -> None:
+        """Configuration was changed through one connection: the caches of the others are stale."""
+
+    # Entities.
+
+    async def create_entity(
+        self,
+        entity_id: str,
+        name: str | None = None,
+        parent_id: str | None = None,
+        cascade: bool = False,
+        metadata: dict[str, Any] | None = None,
+        principal: str | None = None,
+    ) -> Entity:
+        """Creates an entity. Its parent must exist."""
+        validate_identifier(entity_id, "entity_id")
+        if parent_id is not None:
+            validate_identifier(parent_id, "parent_id")
+        connected = await self._connect()
+        call = connected.create_entity(
+            entity_id, name, parent_id, cascade, json.dumps(metadata or {}), principal
+        )
+        entity = Entity(**await run(call))
+        self._changed(connected)
+        return entity
+
+    async def get_entity(self, entity_id: str) -> Entity | None:
+        """The entity; ``None`` if it does not exist."""
+        entity = await run((await self._connect()).get_entity(entity_id))
+        return None if entity is None else Entity(**entity)
+
+    async def delete_entity(self, entity_id: str, principal: str | None = None) -> None:
+        """Deletes an entity with its limits and buckets, if it exists."""
+        connected = await self._connect()
+        try:
+            await run(connected.delete_entity(entity_id, principal))
+        except EntityNotFoundError:
+            return
+        self._changed(connected)
+
+    async def get_children(self, parent_id: str) -> list[Entity]:
+        """The children of an entity, in order of their ids."""
+        return [Entity(**child) for child in await run((await self._connect()).children(parent_id))]
+
+    # Limits of an entity.
+
+    async def set_limits(
+        self,
+        entity_id: str,
+        limits: list[Limit],
+        resource: str = DEFAULT_RESOURCE,
+        principal: str | None = None,
+    ) -> None:
+        """Stores limits of an entity on a resource, or on every resource."""
+        await self._set_config(entity_id, resource, limits, None, principal)
+
+    async def get_limits(self, entity_id: str, resource: str = DEFAULT_RESOURCE) -> list[Limit]:
+        """The limits stored for an entity on a resource."""
+        return limits_of(await run((await self._connect()).get_config(entity_id, resource)))
+
+    async def delete_limits(
+        self, entity_id: str, resource: str = DEFAULT_RESOURCE, principal: str | None = None
+    ) -> None:
+        """Deletes the limits stored for an entity on a resource."""
+        await self._delete_config(entity_id, resource, principal)
+
+    async def list_entities_with_custom_limits(
+        self, resource: str, limit: int | None = None, cursor: str | None = None
+    ) -> tuple[list[str], str | None]:
+        """Entities with limits of their own on a resource, and the start of the next page."""
+        on = None if resource == DEFAULT_RESOURCE else resource
+        entities, following = await run((await self._connect()).entities_with_custom_limits(on, limit, cursor))
+        return entities, following
+
+    async def list_resources_with_entity_configs(self) -> list[str]:
+        """Resources on which entities have limits of their own."""
+        names: list[str] = await run((await self._connect()).resources_with_entity_configs())
+        return names
+
+    # Defaults.
+
+    async def set_resource_defaults(
+        self, resource: str, limits: list[Limit], principal: str | None = None
+    ) -> None:
+        """Stores the limits of everybody on a resource."""
+        validate_resource(resource)
+        await self._set_config(None, resource, limits, None, principal)
+
+    async def get_resource_defaults(self, resource: str) -> list[Limit]:
+        """The limits stored for a resource."""
+        validate_resource(resource)
+        return limits_of(await run((await self._connect()).get_config(None, resource)))
+
+    async def delete_resource_defaults(self, resource: str, principal: str | None = None) -> None:
+        """Deletes the limits stored for a resource."""
+        validate_resource(resource)
+        await self._delete_config(None, resource, principal)
+
+    async def list_resources_with_defaults(self) -> list[str]:
+        """Resources that have limits."""
+        names: list[str] = await run((await self._connect()).resources_with_defaults())
+        return names
+
+    async def set_system_defaults(
+        self,
+        limits: list[Limit],
+        on_unavailable: OnUnavailableAction | OnUnavailable | None = None,
+        principal: str | None = None,
+    ) -> None:
+        """Stores the limits of everybody on everything, and the policy for outages."""
+        policy = on_unavailable.value if isinstance(on_unavailable, OnUnavailable) else on_unavailable
+        await self._set_config(None, None, limits, policy, principal)
+
+    async def delete_system_defaults(self, principal: str | None = None) -> None:
+        """Deletes the limits and the policy stored for the system."""
+        await self._delete_config(None, None, principal)
+
+    async def _system_defaults(self) -> tuple[list[Limit], OnUnavailableAction | None]:
+        """The limits and the policy stored for the system."""
+        config = await run((await self._connect()).get_config(None, None))
+        return limits_of(config), config["on_unavailable"]
+
+    # Prices.
+
+    async def set_prices(self, resource: str | None, prices: Prices, principal: str | None = None) -> None:
+        """Stores the prices of a resource, or with ``None`` those of resources without their own. Limits stay as they are."""
+        if resource is not None:
+            validate_resource(resource)
+        connected = await self._connect()
+        await run(connected.set_prices(resource, prices._dump(), principal))
+        self._changed(connected)
+
+    async def get_prices(self, resource: str | None) -> Prices | None:
+        """The prices stored for a resource, or with ``None`` for the system; ``None`` if there are none."""
+        stored = await run((await self._connect()).get_prices(resource))
+        return None if stored is None else Prices.from_dict(stored)
+
+    async def delete_prices(self, resource: str, principal: str | None = None) -> bool:
+        """Deletes the prices of a resource. False if it had none."""
+        connected = await self._connect()
+        existed = bool(await run(connected.delete_prices(resource, principal)))
+        self._changed(connected)
+        return existed
+
+    async def resolve_prices(self, resource: str) -> Prices | None:
+        """The prices that apply to a resource: its own, else those of the system."""
+        stored = await run((await self._connect()).resolve_prices(resource))
+        return None if stored is None else Prices.from_dict(stored)
+
+    # Audit events and usage.
+
+    async def get_audit_events(
+        self, entity_id: str, limit: int = 100, start_event_id: str | None = None
+    ) -> list[AuditEvent]:
+        """Events of an entity, newest first, from the one before ``start_event_id`` on.
+
+        The events of a resource's defaults are those of ``$RESOURCE:name``, the system's those of ``$SYSTEM``.
+        """
+        events = await run((await self._connect()).audit_events(entity_id, limit, start_event_id))
+        return [AuditEvent(**event) for event in events]
+
+    async def get_usage_snapshots(
+        self,
+        entity_id: str | None = None,
+        resource: str | None = None,
+        window_type: str | None = None,
+        start_time: datetime | str | None = None,
+        end_time: datetime | str | None = None,
+        limit: int = 100,
+        next_key: dict[str, Any] | None = None,
+    ) -> tuple[list[UsageSnapshot], dict[str, Any] | None]:
+        """A page of usage of an entity or a resource, and the start of the next page."""
+        query = usage_query(entity_id, resource, window_type, start_time, end_time)
+        cursor = next_key["cursor"] if next_key else None
+        return usage_page(*await run((await self._connect()).usage_snapshots(query, limit, cursor)))
+
+    async def get_usage_summary(
+        self,
+        entity_id: str | None = None,
+        resource: str | None = None,
+        window_type: str | None = None,
+        start_time: datetime | str | None = None,
+        end_time: datetime | str | None = None,
+    ) -> UsageSummary:
+        """Sums of usage over windows of one length, hours unless another is named."""
+        query = usage_query(entity_id, resource, None, start_time, end_time)
+        return usage_summary(await run((await self._connect()).usage_summary(query, window_type or "hourly")))
+
+    async def get_resource_capacity(
+        self, resource: str, limit_name: str, parents_only: bool = False
+    ) -> ResourceCapacity:
+        """How much of a limit of a resource is in use, over all entities."""
+        return capacity(await run((await self._connect()).resource_capacity(resource, limit_name, parents_only)))
+
+    async def _set_config(
+        self,
+        entity_id: str | None,
+        resource: str | None,
+        limits: Iterable[Limit],
+        on_unavailable: str | None,
+        principal: str | None,
+    ) -> None:
+        connected = await self._connect()
+        call = connected.set_config(entity_id, resource, dump_limits(limits), on_unavailable, principal)
+        await run(call)
+        self._changed(connected)
+
+    async def _delete_config(self, entity_id: str | None, resource: str | None, principal: str | None) -> None:
+        connected = await self._connect()
+        await run(connected.delete_config(entity_id, resource, principal))
+        self._changed(connected)
