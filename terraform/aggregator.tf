@@ -11,6 +11,11 @@ locals {
   aggregator_has_code  = local.aggregator_file != null || (var.code_bucket != null && var.aggregator_code_key != null)
   downloads_aggregator = local.has_aggregator && local.aggregator_download != null && var.aggregator_code_key == null
   uploads_aggregator   = local.has_aggregator && local.aggregator_file != null && var.code_bucket != null && var.aggregator_code_key == null
+
+  # Which download the file is of. A file that is missing, as on a runner that starts empty, is downloaded again.
+  aggregator_download_id = local.aggregator_download == null ? null : (
+    fileexists(local.aggregator_download) && fileexists("${local.aggregator_download}.id") ? file("${local.aggregator_download}.id") : plantimestamp()
+  )
 }
 
 resource "aws_sqs_queue" "aggregator_dlq" {
@@ -213,11 +218,12 @@ resource "aws_iam_role_policy" "aggregator_role" {
   policy = data.aws_iam_policy_document.aggregator_role[0].json
 }
 
-# Downloads the archive of a release when its checksum changes. A later function update does not need the file again.
+# Downloads the archive of a release when its checksum changes, and again where the file is missing: a function or an object that has
+# to be created again needs it.
 resource "terraform_data" "aggregator_archive" {
   count = local.downloads_aggregator ? 1 : 0
 
-  triggers_replace = [local.aggregator_function_name, local.aggregator_checksum, var.lambda_architecture]
+  triggers_replace = [local.aggregator_function_name, local.aggregator_checksum, var.lambda_architecture, local.aggregator_download_id]
 
   provisioner "local-exec" {
     command = <<-EOT
@@ -228,6 +234,7 @@ resource "terraform_data" "aggregator_archive" {
       curl --fail --silent --show-error --location --output "$part" \
         '${var.release.url}/v${var.release.version}/zae-limiter-aggregator-${var.lambda_architecture}.zip'
       { sha256sum "$part" 2>/dev/null || shasum -a 256 "$part"; } | grep --quiet '^${local.aggregator_checksum} '
+      printf %s '${local.aggregator_download_id}' >'${local.aggregator_download}.id'
       mv "$part" '${local.aggregator_download}'
     EOT
   }

@@ -11,6 +11,11 @@ locals {
   archiver_has_code  = local.archiver_file != null || (var.code_bucket != null && var.archiver_code_key != null)
   downloads_archiver = local.has_archiver && local.archiver_download != null && var.archiver_code_key == null
   uploads_archiver   = local.has_archiver && local.archiver_file != null && var.code_bucket != null && var.archiver_code_key == null
+
+  # Which download the file is of. A file that is missing, as on a runner that starts empty, is downloaded again.
+  archiver_download_id = local.archiver_download == null ? null : (
+    fileexists(local.archiver_download) && fileexists("${local.archiver_download}.id") ? file("${local.archiver_download}.id") : plantimestamp()
+  )
 }
 
 resource "aws_sqs_queue" "archiver_dlq" {
@@ -182,11 +187,12 @@ resource "aws_iam_role_policy" "archiver_role" {
   policy = data.aws_iam_policy_document.archiver_role[0].json
 }
 
-# Downloads the archive of a release when its checksum changes. A later function update does not need the file again.
+# Downloads the archive of a release when its checksum changes, and again where the file is missing: a function or an object that has
+# to be created again needs it.
 resource "terraform_data" "archiver_archive" {
   count = local.downloads_archiver ? 1 : 0
 
-  triggers_replace = [local.archiver_function_name, local.archiver_checksum, var.lambda_architecture]
+  triggers_replace = [local.archiver_function_name, local.archiver_checksum, var.lambda_architecture, local.archiver_download_id]
 
   provisioner "local-exec" {
     command = <<-EOT
@@ -197,6 +203,7 @@ resource "terraform_data" "archiver_archive" {
       curl --fail --silent --show-error --location --output "$part" \
         '${var.release.url}/v${var.release.version}/zae-limiter-archiver-${var.lambda_architecture}.zip'
       { sha256sum "$part" 2>/dev/null || shasum -a 256 "$part"; } | grep --quiet '^${local.archiver_checksum} '
+      printf %s '${local.archiver_download_id}' >'${local.archiver_download}.id'
       mv "$part" '${local.archiver_download}'
     EOT
   }

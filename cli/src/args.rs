@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use zae_limiter::StackName;
 
 use crate::commands::{
-    acquire, audit, available, check, completions, config, entity, limits, local, man, migrate, mode, prices,
-    resource, serve, stack, system, ui, usage, version,
+    acquire, audit, available, bucket, check, completions, config, entity, limits, local, man, migrate, mode,
+    prices, resource, serve, stack, system, ui, usage, version,
 };
 use crate::deferred::Deferred;
 use crate::output::{Color, Format};
@@ -107,6 +107,10 @@ pub(crate) enum Command {
     Acquire(Deferred<acquire::Arguments>),
     /// Show how many tokens are available
     Available(Deferred<available::Arguments>),
+    /// Add to what is left of a limit now
+    TopUp(Deferred<bucket::TopUp>),
+    /// Make limits as if nothing were used
+    Reset(Deferred<bucket::Reset>),
     /// Create, show, and change entities and their limits
     #[command(subcommand)]
     Entity(Deferred<entity::Command>),

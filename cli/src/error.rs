@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 
 use zae_limiter_function::{CallError, Remedy};
 
+use crate::connect::Place;
 use crate::exit::Exit;
 use crate::file_lines::line_of;
 use crate::output::{Format, Terminal};
@@ -39,6 +40,15 @@ pub(crate) enum Error {
         source: zae_limiter_server::Error,
     },
 
+    #[error(
+        "{}; it would be a new stack in {place}",
+        crate::connect::explain_stack(source)
+    )]
+    NewStack {
+        source: Box<zae_limiter::stack::Error>,
+        place: Place,
+    },
+
     #[error("{message}")]
     Usage { message: String },
 
@@ -71,10 +81,10 @@ pub(crate) enum Error {
     },
 
     #[error(
-        "{stack} has no audit archive; enable it with `zae-limiter deploy -n {stack} --enable-audit-archival` or in its \
-         Terraform module, or pass --bucket"
+        "{stack} in {place} has no audit archive; enable it with `zae-limiter deploy -n {stack} --enable-audit-archival` or in \
+         its Terraform module, or pass --bucket"
     )]
-    NoArchive { stack: String },
+    NoArchive { stack: String, place: Place },
 
     #[error(
         "writing to bucket {bucket} was denied: {problem}; check --bucket, that the bucket exists in this region, and \
@@ -93,16 +103,16 @@ pub(crate) enum Error {
     },
 
     #[error(
-        "{stack} has no aggregator; enable it with `zae-limiter deploy -n {stack} --enable-aggregator` or in its \
+        "{stack} in {place} has no aggregator; enable it with `zae-limiter deploy -n {stack} --enable-aggregator` or in its \
          Terraform module, or pass --function"
     )]
-    NoAggregator { stack: String },
+    NoAggregator { stack: String, place: Place },
 
     #[error(
-        "Terraform manages table {table}, and there is no stack; `terraform plan` shows what differs, `terraform output` the outputs, and \
-         changes belong into the call of its module"
+        "Terraform manages table {table} in {place}, and there is no stack; `terraform plan` shows what differs, `terraform output` the \
+         outputs, and changes belong into the call of its module"
     )]
-    OfTerraform { table: String },
+    OfTerraform { table: String, place: Place },
 
     #[error("the settings of function {function} cannot be read: {problem}")]
     FunctionSettings { function: String, problem: String },
@@ -154,6 +164,45 @@ impl Error {
             what,
             doing: "written",
             source,
+        }
+    }
+
+    /// Whether something was looked for in the caller's account and region, and is not there.
+    pub(crate) fn is_about_a_place(&self) -> bool {
+        use zae_limiter::stack::{CodeError, Error as Stack};
+        match self {
+            Self::Limiter { source } => {
+                matches!(source, zae_limiter::Error::NotFound(NotFound::Table { .. }))
+            }
+            Self::Stack { source } => matches!(
+                source,
+                Stack::NoSuchStack { .. } | Stack::Code(CodeError::Missing { deployed: false, .. })
+            ),
+            _ => false,
+        }
+    }
+
+    /// The same error with account, region and endpoint.
+    pub(crate) fn in_place(self, place: Place) -> Self {
+        use zae_limiter::stack::Error as Stack;
+        match self {
+            Self::Limiter {
+                source: zae_limiter::Error::NotFound(NotFound::Table { table, .. }),
+            } => {
+                let place = place.to_string();
+                zae_limiter::Error::NotFound(NotFound::Table { table, place }).into()
+            }
+            Self::Stack {
+                source: Stack::NoSuchStack { stack, .. },
+            } => {
+                let place = place.to_string();
+                Stack::NoSuchStack { stack, place }.into()
+            }
+            Self::Stack { source } => Self::NewStack {
+                source: Box::new(source),
+                place,
+            },
+            other => other,
         }
     }
 
@@ -241,6 +290,7 @@ impl Error {
                 Limiter::NotFound(NotFound::Table { .. }) => "table_missing",
                 Limiter::PermissionDenied { .. } => "denied",
                 Limiter::Disabled { .. } => "disabled",
+                Limiter::Conflict(Conflict::KeyReused { .. }) => "idempotency_key_reused",
                 Limiter::Conflict(Conflict::Concurrent { .. } | Conflict::ModeChanged { .. }) => "contended",
                 source if crate::connect::is_unavailable(source) => "unavailable",
                 Limiter::Internal(Internal::IncompatibleSchema { .. }) => "incompatible_schema",
@@ -265,6 +315,7 @@ impl Error {
                 source if crate::connect::is_unreachable(source) => "unavailable",
                 _ => "stack_failed",
             },
+            Self::NewStack { .. } => "code_missing",
             Self::Template { .. } | Self::Options { .. } => "invalid_options",
             Self::Server { source } => match source {
                 zae_limiter_server::Error::TokensRequired { .. } => "invalid_argument",
@@ -343,4 +394,36 @@ fn one_line(text: &str) -> String {
         line.push_str(part);
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use zae_limiter::stack::{CodeError, LambdaFunction};
+
+    use super::*;
+
+    #[test]
+    fn a_new_stack_without_code_is_told_with_its_place() {
+        let missing = |deployed| {
+            Error::from(zae_limiter::stack::Error::Code(CodeError::Missing {
+                function: LambdaFunction::Aggregator,
+                stack: "demo".to_owned(),
+                deployed,
+            }))
+        };
+        assert!(!missing(true).is_about_a_place());
+        assert!(missing(false).is_about_a_place());
+        let place = Place {
+            account: Some("123456789012".to_owned()),
+            region: Some("eu-west-1".to_owned()),
+            endpoint: None,
+        };
+        let error = missing(false).in_place(place);
+        assert_eq!(error.kind(), "code_missing");
+        let text = error.to_string();
+        assert!(
+            text.ends_with("it would be a new stack in account 123456789012, region eu-west-1"),
+            "{text}"
+        );
+    }
 }

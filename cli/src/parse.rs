@@ -41,6 +41,18 @@ pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
     })
 }
 
+/// A point in time that is ahead: `2026-12-01T00:00:00Z`, a date, or a duration from now such as `7d`.
+pub(crate) fn end(text: &str) -> Result<Timestamp, String> {
+    let ahead = duration(text)
+        .ok()
+        .and_then(|ahead| i64::try_from(ahead.as_millis()).ok());
+    let ahead = ahead.map(|millis| now().plus_millis(millis));
+    ahead.map_or_else(|| timestamp(text), Ok).map_err(|_| {
+        "must be a time such as 2026-12-01T00:00:00Z, a date such as 2026-12-01, or a duration from now such as 7d"
+            .to_owned()
+    })
+}
+
 /// The current time of this machine.
 pub(crate) fn now() -> Timestamp {
     std::time::SystemTime::now().into()

@@ -178,7 +178,9 @@ fn no_table() {
     );
     let result = at(&url, true, &["-n", "my-app", "resource", "list"]).expect_exit(1);
     assert!(
-        result.stderr.contains("table my-app does not exist"),
+        result.stderr.contains(&format!(
+            "table my-app does not exist in region us-east-1, endpoint {url};"
+        )),
         "{result:?}"
     );
     assert!(
@@ -421,6 +423,40 @@ fn credentials_that_cannot_be_loaded_are_told_with_a_hint() {
                 .stderr
                 .starts_with("error: the AWS credentials could not be loaded: ")
                 && result.stderr.matches("could not be loaded").count() == 1
+                && result.stderr.contains("`aws sso login`"),
+            "{arguments:?}: {result:?}"
+        );
+        one_clean_line(&result);
+    }
+}
+
+/// A metadata service that accepts connections and never responds.
+#[test]
+fn a_metadata_service_that_hangs_is_no_outage() {
+    let hanging = TcpListener::bind("127.0.0.1:0").unwrap();
+    let metadata = format!("http://{}", hanging.local_addr().unwrap());
+    let runs = commands().map(|arguments| {
+        let metadata = metadata.clone();
+        std::thread::spawn(move || {
+            let mut command = command();
+            command
+                .args(arguments)
+                .args(["--region", "eu-west-1"])
+                .env("AWS_EC2_METADATA_DISABLED", "false")
+                .env("AWS_EC2_METADATA_SERVICE_ENDPOINT", metadata);
+            (arguments, result(command))
+        })
+    });
+    for run in runs.collect::<Vec<_>>() {
+        let (arguments, result) = run.join().unwrap();
+        let result = result.expect_exit(1);
+        let told = [
+            // The time of the call was over first, or that of the SDK for a metadata service.
+            "error: the AWS credentials could not be loaded: the provider has not responded in time; set AWS_PROFILE",
+            "error: no AWS credentials were found; set AWS_PROFILE",
+        ];
+        assert!(
+            told.iter().any(|told| result.stderr.starts_with(told))
                 && result.stderr.contains("`aws sso login`"),
             "{arguments:?}: {result:?}"
         );

@@ -72,6 +72,57 @@ fn sigterm_and_ctrl_c_commit_leases_before_the_process_ends() {
     }
 }
 
+/// Prints the figures: `cargo test -p zae-limiter-cli --test main half_requests -- --nocapture`.
+#[test]
+fn half_requests_of_strangers_cost_no_call_and_little_memory() {
+    const EACH: usize = 200;
+    const CALLS: usize = 100;
+    let bench = Bench::new();
+    bench.ok(&["system", "set-defaults", "-l", "rpm:1000000"]);
+    let tokens = bench.write("tokens.txt", "gateway acquire 0123456789abcdef\n");
+    let server = Serving::start(&bench, &["--tokens", &tokens]);
+    let call = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "rpm": 1 } });
+    let acquire = || {
+        server
+            .send("POST", "/v1/acquire", Some("0123456789abcdef"), &call)
+            .0
+    };
+    assert_eq!(acquire(), 200);
+    let before = server.memory();
+    let body = "host: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    let starts = [
+        "GET /healthz HTTP/1.1\r\nhost: loc".to_owned(),
+        format!("POST /ui/login HTTP/1.1\r\n{body}"),
+        format!("POST /v1/acquire HTTP/1.1\r\n{body}"),
+    ];
+    let held: Vec<_> = starts
+        .iter()
+        .cycle()
+        .take(EACH * starts.len())
+        .map(|start| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            stream.write_all(start.as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    let lost = (0..CALLS).filter(|_| acquire() != 200).count();
+    let kilobytes = server
+        .memory()
+        .zip(before)
+        .map(|(now, before)| now.saturating_sub(before));
+    eprintln!(
+        "{} connections held, {kilobytes:?} KB more memory, {lost} of {CALLS} calls lost",
+        held.len()
+    );
+    assert_eq!(lost, 0);
+    // The largest head is 32 KiB, and these are far from it.
+    let most = u64::try_from(held.len() * 32).unwrap();
+    assert!(
+        kilobytes.is_none_or(|kilobytes| kilobytes < most),
+        "{kilobytes:?}"
+    );
+}
+
 /// What one client of a server that is told to stop got from it.
 #[derive(Debug, Default)]
 struct Load {

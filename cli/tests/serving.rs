@@ -66,6 +66,13 @@ impl Serving {
         exchange(&self.address, method, path, token, body).unwrap()
     }
 
+    /// The memory of the process in kilobytes, where the system tells it.
+    pub(crate) fn memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        line.trim().strip_suffix(" kB")?.parse().ok()
+    }
+
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: &str) {
         let sent = Command::new("kill")
@@ -97,26 +104,80 @@ pub(crate) fn exchange(
     token: Option<&str>,
     body: &Value,
 ) -> Option<(u16, Value)> {
+    let authorization = token.map(|token| format!("Bearer {token}"));
+    let headers = authorization.as_deref().map(|value| ("authorization", value));
+    let response = exchange_with(address, method, path, headers.as_slice(), body).ok()?;
+    Some((response.status, response.body))
+}
+
+/// A response to one request.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    head: String,
+    pub(crate) body: Value,
+}
+
+impl Response {
+    /// A field of its head.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut found = fields.filter(|(field, _)| field.eq_ignore_ascii_case(name));
+        found.next().map(|(_, value)| value)
+    }
+
+    /// The kind of problem that it reports.
+    pub(crate) fn problem(&self) -> &str {
+        let kind = self.body["type"].as_str().unwrap_or_default();
+        kind.rsplit(':').next().unwrap_or_default()
+    }
+}
+
+/// Why there is no response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoResponse {
+    /// Nothing listens there.
+    NotSent,
+    /// The connection broke: the request may have been processed.
+    Lost,
+}
+
+/// The response to one request with these fields in its head.
+pub(crate) fn exchange_with(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &Value,
+) -> Result<Response, NoResponse> {
     let body = if body.is_null() {
         String::new()
     } else {
         body.to_string()
     };
-    let authorization = token.map_or(String::new(), |token| {
-        format!("authorization: Bearer {token}\r\n")
-    });
-    let mut stream = TcpStream::connect(address).ok()?;
+    let headers: String = headers
+        .iter()
+        .map(|(name, value)| format!("{name}: {value}\r\n"))
+        .collect();
+    let mut stream = TcpStream::connect(address).map_err(|_| NoResponse::NotSent)?;
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
-         {authorization}content-length: {}\r\n\r\n{body}",
+         {headers}content-length: {}\r\n\r\n{body}",
         body.len()
     )
-    .ok()?;
+    .map_err(|_| NoResponse::Lost)?;
     let mut response = String::new();
     // What arrived before the connection was reset counts.
     let _ = stream.read_to_string(&mut response);
+    parsed(&response).ok_or(NoResponse::Lost)
+}
+
+fn parsed(response: &str) -> Option<Response> {
     let (head, body) = response.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some((status, serde_json::from_str(body).unwrap_or(Value::Null)))
+    Some(Response {
+        status: head.split(' ').nth(1)?.parse().ok()?,
+        head: head.to_owned(),
+        body: serde_json::from_str(body).unwrap_or(Value::Null),
+    })
 }

@@ -59,9 +59,20 @@ fn what_is_not_there_is_told(cloud: &Cloud) {
         assert_eq!(error["error"], "stack_missing");
         let message = error["message"].as_str().unwrap();
         assert!(
-            message.contains("does not exist in account 000000000000, region us-east-1"),
+            message.contains(&format!("stack demo does not exist in {place}")),
             "{message}"
         );
+    }
+    // Every error about something that may be in another account or region.
+    for command in [
+        &["resource", "list"][..],
+        &["limits", "plan", "-"],
+        &["outputs"],
+        &["usage", "redrive"],
+        &["audit", "archive", "--since", "2026-01-01"],
+    ] {
+        let missing = on(cloud, &[command, &["-n", "demo"]].concat()).expect_exit(1);
+        assert!(missing.stderr.contains(&place), "{command:?}: {missing:?}");
     }
 }
 

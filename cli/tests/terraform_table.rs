@@ -20,7 +20,7 @@ fn on(cloud: &Cloud, arguments: &[&str]) -> RunResult {
     result(cloud.on(&[arguments, &["-n", NAME]].concat()))
 }
 
-fn aws(cloud: &Cloud) -> SdkConfig {
+pub(crate) fn aws(cloud: &Cloud) -> SdkConfig {
     let credentials = Credentials::from_keys("test", "test", None);
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())

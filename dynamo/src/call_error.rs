@@ -45,7 +45,7 @@ pub enum CallError {
     /// No connection, no response in time, or the service failed. The request may have been carried out. Transient.
     #[error("{0}")]
     Unavailable(String),
-    /// The request never left the process: there was no connection, or credentials were not loaded in time. Transient.
+    /// The request never left the process: there was no connection. Transient.
     #[error("{0}")]
     NotSent(String),
     /// Another process has locked the embedded store's file. The request was not carried out. Transient.

@@ -53,6 +53,13 @@ struct Current {
     refresh_at: SystemTime,
 }
 
+impl Current {
+    fn is_valid(&self, now: SystemTime) -> bool {
+        let expiry = self.credentials.expiry();
+        expiry.is_none_or(|expiry| expiry > now)
+    }
+}
+
 impl fmt::Debug for SharedCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedCredentials")
@@ -85,15 +92,31 @@ impl SharedCredentials {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until there are credentials. If there are none by the deadline, the load goes on for later calls.
+    /// Waits until there are credentials. If there are none by the deadline, that is a denial, and the load goes on for later
+    /// calls.
     pub async fn ready_by(&self, deadline: Instant) -> Result<(), CallError> {
         match tokio::time::timeout_at(deadline, self.load()).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(CallError::no_credentials(&with_causes(&*error))),
-            Err(_) => Err(match &self.lock().failure {
-                Some((error, _)) => CallError::no_credentials(&with_causes(&**error)),
-                None => CallError::NotSent("the credentials are still being loaded".to_owned()),
-            }),
+            Err(_) => Err(self.denial().unwrap_or_else(still_loading)),
+        }
+    }
+
+    /// Why no request can be signed now: the last load failed, or the first one has not ended. None if there are credentials,
+    /// or if nobody has asked for any.
+    pub fn denial(&self) -> Option<CallError> {
+        let now = (self.now)();
+        let state = self.lock();
+        if state
+            .current
+            .as_ref()
+            .is_some_and(|current| current.is_valid(now))
+        {
+            return None;
+        }
+        match &state.failure {
+            Some((error, _)) => Some(CallError::no_credentials(&with_causes(&**error))),
+            None => state.loading.as_ref().map(|_| still_loading()),
         }
     }
 
@@ -116,10 +139,7 @@ impl SharedCredentials {
     fn known_or_loading(&self) -> Result<Loaded, watch::Receiver<Option<Loaded>>> {
         let now = (self.now)();
         let mut state = self.lock();
-        let valid = state.current.as_ref().filter(|current| {
-            let expiry = current.credentials.expiry();
-            expiry.is_none_or(|expiry| expiry > now)
-        });
+        let valid = state.current.as_ref().filter(|current| current.is_valid(now));
         match (valid, &state.failure) {
             (Some(current), _) => {
                 let credentials = current.credentials.clone();
@@ -203,6 +223,11 @@ impl SharedCredentials {
             }
         }
     }
+}
+
+/// A provider that hangs, such as a metadata service that is not there, is no outage of the table.
+fn still_loading() -> CallError {
+    CallError::no_credentials("the provider has not responded in time")
 }
 
 fn refresh_at(credentials: &Credentials, now: SystemTime) -> SystemTime {

@@ -21,6 +21,9 @@ use crate::{
     from_sdk_item, to_sdk_item, to_sdk_key,
 };
 
+/// The operation of errors about credentials, before there is a request.
+const LOADING: &str = "loading credentials";
+
 /// One table, and how long its calls may take.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -187,7 +190,13 @@ impl Table {
     /// Waits until requests can be signed. For requests that the caller sends once and times itself.
     pub async fn ready(&self) -> Result<()> {
         let ready = self.has_credentials(&self.budget()).await;
-        ready.map_err(|cause| self.failed("loading credentials", cause))
+        ready.map_err(|cause| self.failed(LOADING, cause))
+    }
+
+    /// Why no request can be signed, if credentials were asked for and there are none.
+    pub fn denial(&self) -> Option<Error> {
+        let cause = self.credentials.as_ref()?.denial()?;
+        Some(self.failed(LOADING, cause))
     }
 
     /// The same for the request of an operation.

@@ -156,8 +156,11 @@ impl RateLimiter {
     /// limiter.wait(limiter.repository().set_resource_defaults("gpt-4", limits))?;
     /// # Ok(()) }
     /// ```
-    pub fn wait<T: Send>(&self, work: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        self.background.wait(work)
+    pub fn wait<T: Send, W>(&self, work: W) -> Result<T>
+    where
+        W: IntoFuture<Output = Result<T>, IntoFuture: Send>,
+    {
+        self.background.wait(work.into_future())
     }
 
     /// Everything that is stored, through the async API: pass its futures to [`wait`](Self::wait).
@@ -306,6 +309,11 @@ impl Lease {
     /// Whether the lease is really counted.
     pub fn admission(&self) -> Admission {
         self.lease.admission()
+    }
+
+    /// True if permits of a limit on calls in flight have expired: see [`Lease::is_lost`](crate::Lease::is_lost).
+    pub fn is_lost(&self) -> bool {
+        self.lease.is_lost()
     }
 
     /// The entity this lease is charged to.

@@ -114,7 +114,7 @@ pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use admin::{
     ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, RefreshedBuckets, Repository,
 };
-pub use admin::{LimitReset, ResetReport, TopUp, TopUpReport};
+pub use admin::{LimitReset, ResetReport, SetLimits, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -150,7 +150,9 @@ pub mod pagination {
 /// What the table stores, as [`Repository`] returns it.
 pub mod records {
     pub use crate::json::to_json;
-    pub use zae_limiter_schema::{AttributeValue, ConfigRecord, EntityRecord, Metadata, Ulid};
+    pub use zae_limiter_schema::{
+        AttributeValue, ConfigRecord, EntityRecord, Metadata, TemporaryLimits, Ulid,
+    };
 }
 
 /// Who changed what: the events that [`Repository::list_audit_events`] lists.

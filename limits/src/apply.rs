@@ -61,7 +61,10 @@ async fn apply_change(repository: &Repository, change: &LevelChange) -> Result<(
 fn to_change(wanted: &LevelSettings, fresh: bool) -> ConfigChange {
     let mut change = ConfigChange::new();
     if !wanted.limits.is_empty() {
-        change = change.limits(wanted.limits.iter().cloned());
+        // A file has the limits that last. Those that somebody has set until a time end by themselves.
+        change = change
+            .limits(wanted.limits.iter().cloned())
+            .keep_temporary_limits();
     }
     change = match wanted.on_unavailable {
         Some(policy) => change.on_unavailable(policy),

@@ -189,6 +189,24 @@ async def test_tokens_and_money_are_counted_by_the_stored_prices(model_url: str)
         assert (await spent())[0] == 2
 
 
+async def test_models_share_a_budget(model_url: str) -> None:
+    usd = Limit.quota("usd", 1_000_000, "1d from first use")
+    async with RateLimiter(repository=Repository.embedded()) as limiter:
+        await limiter.set_resource_defaults("budget", [usd])
+        for model in ("small", "large"):
+            await limiter.set_resource_defaults(model, LIMITS)
+            await limiter.set_prices(model, Prices(input="$2", output="$8", default_output=600))
+        limits = ModelLimits(limiter=limiter, entity="user-1", stored_prices=True, budget="budget")
+        client = limit_openai(openai.AsyncOpenAI(base_url=f"{model_url}/v1", api_key="key", max_retries=0), limits)
+        for model in ("small", "large"):
+            await client.chat.completions.create(model=model, messages=PROMPT)
+        await limiter.settled()
+        assert await limiter.available("user-1", "budget") == {"usd": 1_000_000 - 2 * (INPUT * 2 + OUTPUT * 8)}
+        assert await limiter.available("user-1", "small") == {"rpm": 9, "tpm": 10_000 - USED}
+    with pytest.raises(ValueError, match="needs stored_prices"):
+        replace(limits, stored_prices=False)
+
+
 async def test_a_limiter_of_the_other_kind_is_an_error(model_url: str, sync_limits: ModelLimits) -> None:
     client = limit_openai(openai.AsyncOpenAI(base_url=f"{model_url}/v1", api_key="key"), sync_limits)
     with pytest.raises(TypeError, match="needs a RateLimiter"):

@@ -61,6 +61,14 @@ impl From<Error> for Failure {
                 let statuses: Vec<_> = refusal.statuses().iter().map(records::status).collect();
                 ("refused", json!({ "statuses": statuses }))
             }
+            Error::Conflict(Conflict::KeyReused { request, .. }) => (
+                "invalid",
+                json!({
+                    "field": "idempotency_key",
+                    "value": "",
+                    "rule": format!("it was used for another change: {request}"),
+                }),
+            ),
             Error::Conflict(Conflict::EntityExists { entity }) => {
                 ("entity_exists", json!({ "entity_id": entity.as_str() }))
             }

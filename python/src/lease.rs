@@ -8,6 +8,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use serde_json::Value;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+use zae_limiter::Admission;
 
 use crate::abandoned::Work;
 use crate::call::{Call, Reply};
@@ -55,18 +56,33 @@ fn busy() -> PyErr {
 
 #[pymethods]
 impl Lease {
-    /// Tokens by limit, adjustments included.
-    fn consumed(&self) -> PyResult<BTreeMap<String, i64>> {
-        let consumed = self.get()?.consumed();
+    /// The resources that it is on, in the order of the call.
+    fn resources(&self) -> PyResult<Vec<String>> {
+        Ok(self.get()?.resources().map(ToString::to_string).collect())
+    }
+
+    /// Tokens by limit, adjustments included: of this resource, or of the first one.
+    #[pyo3(signature = (resource=None))]
+    fn consumed(&self, resource: Option<&str>) -> PyResult<BTreeMap<String, i64>> {
+        let lease = self.get()?;
+        let consumed = match resource {
+            None => lease.consumed(),
+            Some(resource) => lease.consumed_on(resource).unwrap_or_default(),
+        };
         Ok(consumed
             .into_iter()
             .map(|(name, tokens)| (name.to_string(), tokens))
             .collect())
     }
 
-    /// Whether all its tokens were taken from the table.
-    fn is_counted(&self) -> PyResult<bool> {
-        Ok(self.get()?.admission() == zae_limiter::Admission::Counted)
+    /// Whether the tokens were taken from the table, and if not, why the call was admitted.
+    fn admission(&self) -> PyResult<&'static str> {
+        Ok(match self.get()?.admission() {
+            Admission::Counted => "counted",
+            Admission::PartlyCounted => "partly_counted",
+            Admission::Local => "local",
+            _ => "allowed_while_unavailable",
+        })
     }
 
     /// Whether permits of a limit on calls in flight have expired.
@@ -81,8 +97,17 @@ impl Lease {
     }
 
     /// Corrects what was used. Written by the commit.
-    fn adjust(&self, limit: &str, tokens: i64) -> PyResult<()> {
-        self.get()?.adjust(limit, tokens);
+    #[pyo3(signature = (limit, tokens, resource=None))]
+    fn adjust(&self, limit: &str, tokens: i64, resource: Option<&str>) -> PyResult<()> {
+        let mut lease = self.get()?;
+        match resource {
+            None => {
+                lease.adjust(limit, tokens);
+            }
+            Some(resource) => {
+                lease.on(resource).adjust(limit, tokens);
+            }
+        }
         Ok(())
     }
 
@@ -102,7 +127,8 @@ impl Lease {
     }
 
     /// Takes more of all these limits, or of none.
-    fn consume(&self, amounts: BTreeMap<String, u64>) -> PyResult<Call> {
+    #[pyo3(signature = (amounts, resource=None))]
+    fn consume(&self, amounts: BTreeMap<String, u64>, resource: Option<String>) -> PyResult<Call> {
         let lease = self.lease.get()?.clone();
         if lease.try_lock().is_ok_and(|lease| lease.is_none()) {
             return Err(over());
@@ -112,7 +138,7 @@ impl Lease {
             let Some(lease) = lease.as_mut() else {
                 return Err(Failure::invalid("lease", "", "it is no longer active"));
             };
-            let mut more = More::of(lease);
+            let mut more = More::of(lease, resource);
             for (limit, tokens) in amounts {
                 more.take(limit, tokens).await?;
             }
@@ -146,17 +172,24 @@ impl Lease {
 /// call is cancelled, the others go back with the lease.
 struct More<'a> {
     lease: &'a mut zae_limiter::Lease,
+    resource: Option<String>,
     taken: Vec<(String, u64)>,
 }
 
 impl<'a> More<'a> {
-    fn of(lease: &'a mut zae_limiter::Lease) -> Self {
-        let taken = Vec::new();
-        Self { lease, taken }
+    fn of(lease: &'a mut zae_limiter::Lease, resource: Option<String>) -> Self {
+        Self {
+            lease,
+            resource,
+            taken: Vec::new(),
+        }
     }
 
     async fn take(&mut self, limit: String, tokens: u64) -> zae_limiter::Result<()> {
-        self.lease.consume(&limit, tokens).await?;
+        match &self.resource {
+            None => self.lease.consume(&limit, tokens).await?,
+            Some(resource) => self.lease.on(resource).consume(&limit, tokens).await?,
+        }
         self.taken.push((limit, tokens));
         Ok(())
     }
@@ -169,7 +202,14 @@ impl<'a> More<'a> {
 impl Drop for More<'_> {
     fn drop(&mut self) {
         for (limit, tokens) in self.taken.drain(..) {
-            self.lease.release(limit, tokens);
+            match &self.resource {
+                None => {
+                    self.lease.release(limit, tokens);
+                }
+                Some(resource) => {
+                    self.lease.on(resource).release(limit, tokens);
+                }
+            }
         }
     }
 }

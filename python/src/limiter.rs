@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use zae_limiter::money::Estimate;
 use zae_limiter::{Acquire, Limit, OnUnavailable};
 
 use crate::abandoned::Abandoned;
 use crate::call::{Call, Reply};
 use crate::error::Failure;
-use crate::money;
 use crate::process::Owned;
 use crate::records;
 use crate::settings;
@@ -33,42 +34,39 @@ impl RateLimiter {
     }
 }
 
-/// One call as Python states it.
 #[pymethods]
 impl RateLimiter {
-    /// Takes tokens. `limits` and `estimate` are JSON; `on_unavailable` is `allow` or `block`; `wait` is in seconds.
-    #[pyo3(signature = (entity_id, resource, consume, limits=None, on_unavailable=None, wait=None, estimate=None))]
-    #[expect(clippy::too_many_arguments, reason = "they are arguments of Python's acquire")]
+    /// Takes tokens. `options` is JSON: see [`Options`].
+    #[pyo3(signature = (entity_id, resource, consume, options=None))]
     fn acquire(
         &self,
         entity_id: &str,
         resource: &str,
         consume: BTreeMap<String, u64>,
-        limits: Option<String>,
-        on_unavailable: Option<String>,
-        wait: Option<f64>,
-        estimate: Option<String>,
+        options: Option<String>,
     ) -> PyResult<Call> {
         let acquire = self.limiter.get()?.acquire(entity_id, resource);
         Ok(Call::acquire(self.abandoned.clone(), async move {
-            let mut acquire = with_limits(acquire, limits.as_deref())?;
-            for (limit, tokens) in consume {
-                acquire = acquire.consume(limit, tokens);
+            let options = options
+                .map(|options| settings::read("options", &options))
+                .transpose()?;
+            let Options {
+                own,
+                also,
+                on_unavailable,
+                wait,
+            } = options.unwrap_or_default();
+            let mut acquire = own.of(consume, acquire);
+            for Also {
+                resource,
+                consume,
+                part,
+            } in also
+            {
+                acquire = part.of(consume, acquire.and(resource));
             }
-            if let Some(estimate) = estimate {
-                acquire = acquire.consume_estimate(&money::read_estimate(&estimate)?);
-            }
-            match on_unavailable.as_deref() {
-                None => {}
-                Some("allow") => acquire = acquire.on_unavailable(OnUnavailable::Allow),
-                Some("block") => acquire = acquire.on_unavailable(OnUnavailable::Block),
-                Some(other) => {
-                    return Err(Failure::invalid(
-                        "on_unavailable",
-                        other,
-                        "it must be allow or block",
-                    ));
-                }
+            if let Some(policy) = on_unavailable {
+                acquire = acquire.on_unavailable(policy);
             }
             if let Some(wait) = wait {
                 acquire = acquire.wait_up_to(settings::seconds("wait", wait)?);
@@ -156,6 +154,53 @@ impl RateLimiter {
             let report = limiter.shutdown().await;
             Ok::<_, Failure>(Reply::Data(json!(report.unwritten_total)))
         }))
+    }
+}
+
+/// What a call states besides the amounts of its first resource.
+#[derive(Debug, Default, Deserialize)]
+struct Options {
+    #[serde(flatten)]
+    own: Part,
+    /// What it takes of other resources.
+    #[serde(default)]
+    also: Vec<Also>,
+    on_unavailable: Option<OnUnavailable>,
+    /// In seconds.
+    wait: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Also {
+    resource: String,
+    consume: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    part: Part,
+}
+
+/// What a call states about one of its resources.
+#[derive(Debug, Default, Deserialize)]
+struct Part {
+    limits: Option<Vec<Limit>>,
+    estimate: Option<Estimate>,
+    cascade: Option<bool>,
+}
+
+impl Part {
+    fn of(self, consume: BTreeMap<String, u64>, mut acquire: Acquire) -> Acquire {
+        for (limit, tokens) in consume {
+            acquire = acquire.consume(limit, tokens);
+        }
+        if let Some(limits) = self.limits {
+            acquire = acquire.limits(limits);
+        }
+        if let Some(estimate) = &self.estimate {
+            acquire = acquire.consume_estimate(estimate);
+        }
+        if let Some(cascade) = self.cascade {
+            acquire = acquire.cascade(cascade);
+        }
+        acquire
     }
 }
 

@@ -79,7 +79,7 @@ async def test_cancelling_an_acquire_that_is_on_its_way_takes_nothing(endpoint: 
 async def test_a_lease_that_nobody_takes_is_given_back(limiter: RateLimiter) -> None:
     # The task is cancelled when its call is done, in the same turn of the loop: it never sees its lease.
     core = await limiter._open()
-    call: Any = core.acquire("user-1", "gpt-4", {"rph": 4}, json.dumps([SLOW.to_dict()]))
+    call: Any = core.acquire("user-1", "gpt-4", {"rph": 4}, json.dumps({"limits": [SLOW.to_dict()]}))
     lease = await call
     call.abandon()
     await limiter.settled()

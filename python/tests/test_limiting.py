@@ -35,7 +35,7 @@ async def test_acquire_takes_tokens_and_adjust_corrects_them(limiter: RateLimite
 
 
 async def test_all_kinds_of_limits_are_stored_and_taken_together(limiter: RateLimiter) -> None:
-    spend = Limit.quota("spend", 10, "30d from first use")
+    spend = Limit.quota("spend", 10, "30d from first use", alert_at=[100, 80])
     parallel = Limit.concurrency("parallel", 1)
     await limiter.set_resource_defaults("gpt-4", [RPH, spend, parallel])
     assert await limiter.get_resource_defaults("gpt-4") == [parallel, RPH, spend]

@@ -12,6 +12,7 @@ The API is that of ``zae-limiter`` 0.9.1 on a core in Rust::
         await lease.adjust(tpm=response.usage.total_tokens - 500)
 """
 
+from ._lease import Also
 from ._version import __version__
 from .exceptions import (
     EntityError,
@@ -36,6 +37,7 @@ from .exceptions import (
 from .lease import Lease
 from .limiter import RateLimiter
 from .models import (
+    Admission,
     AuditAction,
     AuditEvent,
     BackendCapabilities,
@@ -52,9 +54,12 @@ from .models import (
     LimitStatus,
     OnUnavailable,
     Quota,
+    Reset,
     ResourceCapacity,
     StackOptions,
     Status,
+    TemporaryLimits,
+    TopUp,
     UsageSnapshot,
     UsageSummary,
 )
@@ -65,6 +70,8 @@ from .sync_limiter import SyncRateLimiter
 from .sync_repository import SyncRepository
 
 __all__ = [
+    "Admission",
+    "Also",
     "AuditAction",
     "AuditEvent",
     "BackendCapabilities",
@@ -98,6 +105,7 @@ __all__ = [
     "RateLimiter",
     "RateLimiterUnavailable",
     "Repository",
+    "Reset",
     "ResourceCapacity",
     "StackAlreadyExistsError",
     "StackCreationError",
@@ -106,6 +114,8 @@ __all__ = [
     "SyncLease",
     "SyncRateLimiter",
     "SyncRepository",
+    "TemporaryLimits",
+    "TopUp",
     "Usage",
     "UsageSnapshot",
     "UsageSummary",

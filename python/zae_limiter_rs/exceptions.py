@@ -44,9 +44,10 @@ class RateLimitExceeded(RateLimitError):
         self.primary_violation = max(self.violations, key=lambda status: status.retry_after_seconds)
         self.retry_after_seconds = self.primary_violation.retry_after_seconds
         primary = self.primary_violation
-        # A call is charged to the parent too, whose limits may have the same names.
-        several = any(status.entity_id != primary.entity_id for status in self.violations)
-        names = ", ".join(f"{status.entity_id} {status.limit_name}" if several else status.limit_name for status in self.violations)
+        # A call is charged to parents and other resources too, whose limits may have the same names.
+        fields = [name for name in ("entity_id", "resource") if len({getattr(status, name) for status in self.violations}) > 1]
+        fields.append("limit_name")
+        names = ", ".join(" ".join(getattr(status, name) for name in fields) for status in self.violations)
         super().__init__(
             f"Rate limit exceeded for {primary.entity_id}/{primary.resource}: [{names}]. {self._advice()}"
         )

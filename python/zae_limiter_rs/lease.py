@@ -16,13 +16,21 @@ if TYPE_CHECKING:
 
 
 class Lease(LeaseBase):
-    """Tokens in use. Adjust them when the real cost is known; leaving the ``with`` block writes the adjustments."""
+    """Tokens in use. Adjust them when the real cost is known; leaving the ``with`` block writes the adjustments.
+
+    If the call has several resources, a limit is that of the resource of which the call took some of it, otherwise of the only resource
+    that has it. ``on`` chooses one.
+    """
+
+    def on(self, resource: str) -> Lease:
+        """The same lease, for limits of this resource."""
+        return Lease(self._core, self._checked_resource(resource))
 
     async def consume(self, **amounts: int) -> None:
         """Takes more tokens of all these limits, or raises ``RateLimitExceeded`` and takes none."""
         wanted = {name: amount for name, amount in checked_amounts(amounts).items() if amount}
         if wanted:
-            await run(self._core.consume(wanted))
+            await run(self._core.consume(wanted, self._resource))
 
     async def adjust(self, **amounts: int) -> None:
         """Corrects what was used: more, or less if negative. It may go into debt and is never refused."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from ._names import (
 __all__ = [
     "MAX_IDENTIFIER_LENGTH",
     "MAX_NAME_LENGTH",
+    "Admission",
     "AuditAction",
     "AuditEvent",
     "BackendCapabilities",
@@ -33,9 +35,12 @@ __all__ = [
     "LimiterStats",
     "OnUnavailable",
     "OnUnavailableAction",
+    "Reset",
     "ResourceCapacity",
     "StackOptions",
     "Status",
+    "TemporaryLimits",
+    "TopUp",
     "UsageSnapshot",
     "UsageSummary",
     "validate_identifier",
@@ -45,6 +50,17 @@ __all__ = [
 
 OnUnavailableAction = Literal["allow", "block"]
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
+
+
+class Admission(Enum):
+    """Whether the tokens of a call were taken from the table, and if not, why it was admitted."""
+
+    COUNTED = "counted"
+    PARTLY_COUNTED = "partly_counted"
+    """Those of the call were, and some that the lease consumed later were not: the table was unavailable by then."""
+    LOCAL = "local"
+    """The table was unavailable, and the process had enough left of its part of the limits."""
+    ALLOWED_WHILE_UNAVAILABLE = "allowed_while_unavailable"
 
 
 class OnUnavailable(Enum):
@@ -119,9 +135,10 @@ class Limit:
         return cls(name, capacity, capacity if burst is None else burst, refill_amount, refill_period_seconds)
 
     @staticmethod
-    def quota(name: str, amount: int, per: str) -> Quota:
-        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``."""
-        return Quota(name, amount, amount, amount, 1, per)
+    def quota(name: str, amount: int, per: str, *, alert_at: Iterable[int] = ()) -> Quota:
+        """``amount`` per period, such as ``"month in Europe/Berlin"`` or ``"5h from first use"``. An event tells when one of the
+        percentages in ``alert_at`` is used."""
+        return Quota(name, amount, amount, amount, 1, per, tuple(sorted(set(alert_at))))
 
     @staticmethod
     def concurrency(name: str, permits: int, expires_after_seconds: int = 600) -> Concurrency:
@@ -133,7 +150,7 @@ class Limit:
         """Tokens per second."""
         return self.refill_amount / self.refill_period_seconds
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
@@ -141,7 +158,7 @@ class Limit:
     def from_dict(cls, data: dict[str, Any]) -> Limit:
         """The reverse of :meth:`to_dict`."""
         if "quota" in data:
-            return Limit.quota(data["name"], data["quota"], data["per"])
+            return Limit.quota(data["name"], data["quota"], data["per"], alert_at=data.get("alert_at", ()))
         if "concurrency" in data:
             return Limit.concurrency(data["name"], data["concurrency"], data["expires_after_seconds"])
         return cls(**{entry.name: data[entry.name] for entry in fields(cls)})
@@ -163,10 +180,12 @@ class Quota(Limit):
     """An amount per period, made by :meth:`Limit.quota`. All of it comes back when the period ends."""
 
     per: str = "month"
+    alert_at: tuple[int, ...] = ()
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
-        return {"name": self.name, "quota": self.capacity, "per": self.per}
+        alerts = {"alert_at": list(self.alert_at)} if self.alert_at else {}
+        return {"name": self.name, "quota": self.capacity, "per": self.per, **alerts}
 
 
 @dataclass(frozen=True)
@@ -175,7 +194,7 @@ class Concurrency(Limit):
 
     expires_after_seconds: int = 600
 
-    def to_dict(self) -> dict[str, str | int]:
+    def to_dict(self) -> dict[str, Any]:
         """The fields by name."""
         return {
             "name": self.name,
@@ -360,6 +379,41 @@ class LimitName:
     TPM = "tpm"
     TPH = "tph"
     TPD = "tpd"
+
+
+@dataclass(frozen=True)
+class TemporaryLimits:
+    """Limits that apply until a time, in place of those of the same level."""
+
+    limits: list[Limit]
+    until: str
+
+
+@dataclass(frozen=True)
+class TopUp:
+    """What was added to what is left of a limit. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limit_name: str
+    amount: int
+    added: int
+    left: int
+    event_id: str
+    repeated: bool
+    period_end: str | None = None
+
+
+@dataclass(frozen=True)
+class Reset:
+    """Limits that were made as if nothing were used. ``repeated`` is true if it had been done before, under the same idempotency key."""
+
+    entity_id: str
+    resource: str
+    limits: list[str]
+    permits_revoked: bool
+    event_id: str
+    repeated: bool
 
 
 @dataclass(frozen=True)
@@ -549,6 +603,8 @@ class AuditAction:
     ENTITY_DELETED = "entity_deleted"
     LIMITS_SET = "limits_set"
     LIMITS_DELETED = "limits_deleted"
+    TOPPED_UP = "topped_up"
+    LIMITS_RESET = "limits_reset"
 
 
 @dataclass

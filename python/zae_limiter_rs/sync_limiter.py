@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from . import _core
 from ._calls import run_blocking as run
 from ._convert import dump_limits
+from ._lease import Also
 from ._limiter import LimiterBase, warn_stored_limits
 from ._names import validate_identifier, validate_resource
 from .exceptions import ZAELimiterError
@@ -81,18 +83,19 @@ class SyncRateLimiter(LimiterBase[SyncRepository], SyncStored):
         *,
         wait: float | None = None,
         estimate: Estimate | None = None,
+        also: Iterable[Also] = (),
+        cascade: bool | None = None,
     ) -> SyncAcquire:
         """Takes tokens for the body of the ``with`` block, or raises ``RateLimitExceeded``.
 
         ``wait`` waits up to this time, in seconds, instead of raising at once. ``estimate`` takes what the call is expected to use, in
-        tokens and money, by the prices of the resource.
+        tokens and money, by the prices of the resource. ``also`` charges other resources of the entity: all are taken, or none.
+        ``cascade`` says whether the parent is charged too, on this resource; the entity's record says so unless it is set.
         """
         warn_stored_limits(use_stored_limits)
         validate_identifier(entity_id, "entity_id")
         validate_resource(resource)
-        policy = None if on_unavailable is None else on_unavailable.value
-        given = None if limits is None else dump_limits(limits)
-        return SyncAcquire(self, entity_id, resource, consume, given, policy, wait, estimate)
+        return SyncAcquire(self, entity_id, resource, consume, limits, on_unavailable, wait, estimate, also, cascade)
 
     def available(
         self,

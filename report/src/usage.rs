@@ -1,6 +1,6 @@
 //! Usage snapshots as a table or as charts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use zae_limiter_schema::money::dollars;
 use zae_limiter_schema::{LimitName, Resource, Timestamp, UsageSnapshot, WindowKind};
@@ -61,7 +61,11 @@ impl<'a> UsageReport<'a> {
         for snapshot in self.snapshots {
             let counters = snapshot.counters.iter().map(|(name, count)| {
                 let number = self.number(snapshot.resource.as_str(), name.as_str());
-                format!("{name}={}", number((*count).into()))
+                let count = number((*count).into());
+                match snapshot.thresholds.get(name).and_then(BTreeSet::last) {
+                    Some(percent) => format!("{name}={count} ({percent}% reached)"),
+                    None => format!("{name}={count}"),
+                }
             });
             let observed = has_observed.then(|| grouped(snapshot.observed));
             let cells = [
@@ -143,6 +147,18 @@ mod tests {
     #[test]
     fn the_table_has_a_row_per_snapshot() {
         insta::assert_snapshot!(UsageReport::new(&snapshots()).table(Layout::default()));
+    }
+
+    #[test]
+    fn the_highest_threshold_that_a_quota_reached_is_beside_its_tokens() {
+        let mut snapshots = snapshots();
+        snapshots[0]
+            .thresholds
+            .insert(LimitName::parse("rpm").unwrap(), [80, 95].into());
+        let table = UsageReport::new(&snapshots).table(Layout::default());
+        let marked: Vec<_> = table.lines().filter(|line| line.contains("reached")).collect();
+        assert_eq!(marked.len(), 1);
+        assert!(marked[0].ends_with("rpm=2,000 (95% reached)"), "{table}");
     }
 
     #[test]

@@ -55,8 +55,8 @@ pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName
 pub use records::{
     AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord,
     IdempotencyRecord, InvalidPolicy, InvalidSubject, InvalidVersion, Metadata, OnUnavailable, Progress,
-    ResourceRegistry, SystemSettings, Unknown, UsageSnapshot, Version, VersionRecord, threshold_text,
-    usage_attribute,
+    ResourceRegistry, SystemSettings, TemporaryLimits, Unknown, UsageSnapshot, Version, VersionRecord,
+    threshold_text, usage_attribute,
 };
 pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use tokens::{Tokens, TooManyTokens, whole_tokens};

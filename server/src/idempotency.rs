@@ -7,7 +7,12 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use axum::http::HeaderName;
+
 use crate::problem::{Problem, ProblemKind};
+
+/// The field with the key.
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// What becomes of a request with a key.
 #[derive(Debug, PartialEq, Eq)]

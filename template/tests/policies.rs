@@ -195,6 +195,7 @@ fn functions_have_the_actions_of_their_work() {
     assert_eq!(actions(&archiver), with("s3:PutObject", &[]));
     let everything = variants::everything().build().unwrap();
     let more = [
+        "events:PutEvents",
         "kms:Decrypt",
         "kms:GenerateDataKey",
         "xray:PutTelemetryRecords",

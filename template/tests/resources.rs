@@ -387,3 +387,32 @@ fn the_dashboard_shows_what_the_alarms_watch() {
         }]])
     );
 }
+
+#[test]
+fn trusted_accounts_may_assume_the_role_for_applications_and_no_other() {
+    let builder = StackOptions::builder();
+    let template = template(builder.create_iam_roles(true).trusted_accounts(["210987654321"]));
+    let principals = |id| -> Vec<Value> {
+        let role = properties(&template, id);
+        let statements = role["AssumeRolePolicyDocument"]["Statement"]
+            .as_array()
+            .unwrap()
+            .clone();
+        statements
+            .iter()
+            .map(|trust| trust["Principal"]["AWS"].clone())
+            .collect()
+    };
+    let own = principals("AdminRole");
+    assert_eq!(own.len(), 1);
+    assert_eq!(principals("ReadOnlyRole"), own);
+    let trusted = principals("AppRole");
+    assert_eq!(trusted.len(), 2);
+    assert_eq!(trusted[0], own[0]);
+    assert_eq!(
+        trusted[1],
+        json!({ "Fn::Sub": "arn:${AWS::Partition}:iam::210987654321:root" })
+    );
+    let policies = &properties(&template, "AppRole")["ManagedPolicyArns"];
+    assert_eq!(*policies, json!([{ "Ref": "AcquireOnlyPolicy" }]));
+}

@@ -17,12 +17,16 @@ use zae_limiter_template::{LambdaFunction, PolicyKind, StackName, StackOptions, 
 use crate::variants;
 
 const LEADING: &str = "ForAllValues:StringLike dynamodb:LeadingKeys";
+const EVENTS: [&str; 2] = [
+    "ForAllValues:StringLike events:detail-type",
+    "ForAllValues:StringLike events:source",
+];
 const VIA: &str = "StringEquals kms:ViaService";
 const PASSED: &str = "StringEquals iam:PassedToService";
 const OWN_ACCOUNT: &str = "StringEqualsIfExists aws:ResourceAccount";
 
 /// Every statement of every policy with a condition, and the values of its keys.
-const CONDITIONS: [(&str, &str, &[&str]); 26] = [
+const CONDITIONS: [(&str, &str, &[&str]); 28] = [
     ("acquire", "Read", &[LEADING]),
     (
         "acquire",
@@ -33,6 +37,8 @@ const CONDITIONS: [(&str, &str, &[&str]); 26] = [
     ("full", "Key", &[VIA]),
     ("read", "Key", &[VIA]),
     ("aggregator", "Usage", &[LEADING]),
+    ("aggregator", "Events", &EVENTS),
+    ("redrive", "Events", &EVENTS),
     ("limits", "Levels", &[LEADING]),
     (
         "deployer",

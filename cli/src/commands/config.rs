@@ -2,7 +2,9 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
-use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Limit, OnUnavailable, Repository, Resource};
+use zae_limiter::{
+    ConfigChange, ConfigLevel, EntityId, Limit, OnUnavailable, Repository, Resource, Timestamp,
+};
 use zae_limiter_limits::limits_from_json;
 
 use super::record_reports::ConfigReport;
@@ -144,24 +146,29 @@ pub(crate) struct LimitArguments {
     /// Allow or block calls while the table is unavailable [default: unchanged]
     #[arg(long, value_name = "allow|block")]
     on_unavailable: Option<OnUnavailable>,
-}
-
-impl LimitArguments {
-    pub(crate) fn parts(self) -> (Vec<Limit>, Option<OnUnavailable>) {
-        (self.limits, self.on_unavailable)
-    }
+    /// End these limits then, and apply those that the level has now again: a time, a date, or a duration such as 7d
+    #[arg(long, value_name = "TIME", value_parser = crate::parse::end)]
+    until: Option<Timestamp>,
+    /// Reason, for the audit trail
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
 }
 
 /// Sets the limits of a level, and its `on_unavailable` policy if one is given.
 pub(crate) async fn store(
     repository: &Repository,
     level: &ConfigLevel,
-    limits: Vec<Limit>,
-    policy: Option<OnUnavailable>,
+    arguments: LimitArguments,
 ) -> Result<CommandOutput> {
-    let mut change = ConfigChange::new().limits(limits);
-    if let Some(policy) = policy {
+    let mut change = ConfigChange::new().limits(arguments.limits);
+    if let Some(policy) = arguments.on_unavailable {
         change = change.on_unavailable(policy);
+    }
+    if let Some(until) = arguments.until {
+        change = change.until(until);
+    }
+    if let Some(reason) = arguments.reason {
+        change = change.reason(reason);
     }
     apply(repository, level, change).await
 }

@@ -31,6 +31,11 @@ pub(crate) enum Command {
   zae-limiter entity update key-1 --parent project-2
   zae-limiter entity update key-1 --no-parent --no-cascade")]
     Update(Update),
+    /// Give an entity another parent, or none; leases in flight refund where they took
+    #[command(after_help = "Examples:
+  zae-limiter entity set-parent key-1 project-2 --reason \"moved to search\"
+  zae-limiter entity set-parent key-1 --none")]
+    SetParent(SetParent),
     /// Delete an entity with its buckets, limits, and usage; keeps its audit events
     #[command(after_help = "Examples:
   zae-limiter entity delete user-1
@@ -48,7 +53,8 @@ pub(crate) enum Command {
     /// Set the limits of an entity, replacing its current limits
     #[command(after_help = "Examples:
   zae-limiter entity set-limits user-1 --resource gpt-4 -l rpm:1000 -l tpm:100000/min:150000
-  zae-limiter entity set-limits user-1 -l tpd:1000000/day    # on all other resources")]
+  zae-limiter entity set-limits user-1 -l tpd:1000000/day    # on all other resources
+  zae-limiter entity set-limits user-1 --resource gpt-4 -l rpm:5000 --until 7d --reason launch")]
     SetLimits(limits::Set),
     /// Show the limits of an entity
     #[command(after_help = "Examples:
@@ -135,6 +141,22 @@ pub(crate) struct Update {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SetParent {
+    /// Entity
+    #[arg(value_name = "ENTITY")]
+    entity: EntityId,
+    /// New parent, which must exist
+    #[arg(value_name = "PARENT", required_unless_present = "none")]
+    parent: Option<EntityId>,
+    /// Remove the parent
+    #[arg(long, conflicts_with = "parent")]
+    none: bool,
+    /// Reason, for the audit trail
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Delete {
     /// Entity
     #[arg(value_name = "ENTITY")]
@@ -154,6 +176,7 @@ pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOu
             )))
         }
         Command::Update(arguments) => update(arguments, &context.repository().await?).await,
+        Command::SetParent(arguments) => set_parent(arguments, &context.repository().await?).await,
         Command::Delete(arguments) => delete(arguments, context).await,
         Command::List(arguments) => list::list(arguments, &context.repository().await?).await,
         Command::Children(arguments) => list::children(arguments, &context.repository().await?).await,
@@ -178,6 +201,21 @@ async fn create(arguments: Create, repository: &Repository) -> Result<CommandOut
     Ok(CommandOutput::new(WithMessage {
         message: format!("created entity {}", created.id),
         report: EntityReport::from(created),
+    }))
+}
+
+async fn set_parent(arguments: SetParent, repository: &Repository) -> Result<CommandOutput> {
+    let mut change = match &arguments.parent {
+        Some(parent) => EntityChange::new().parent(parent),
+        None => EntityChange::new().without_parent(),
+    };
+    if let Some(reason) = arguments.reason {
+        change = change.reason(reason);
+    }
+    let updated = repository.update_entity(&arguments.entity, change).await?;
+    Ok(CommandOutput::new(WithMessage {
+        message: format!("updated entity {}", updated.id),
+        report: EntityReport::from(updated),
     }))
 }
 

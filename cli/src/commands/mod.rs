@@ -3,6 +3,7 @@
 pub(crate) mod acquire;
 pub(crate) mod audit;
 pub(crate) mod available;
+pub(crate) mod bucket;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -28,17 +29,42 @@ pub(crate) mod version;
 
 use std::future::Future;
 
+use zae_limiter::stack::StackOptions;
+
 use crate::args::Command;
 use crate::command_output::CommandOutput;
+use crate::connect::Place;
 use crate::context::Context;
 use crate::deferred::Deferred;
 use crate::error::{Error, Result};
 
-/// Runs a command. Only commands that make network calls start an async runtime.
+/// Runs a command.
 pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> {
+    dispatch(command, context).map_err(|error| with_place(error, context))
+}
+
+/// What is missing is often in another account or region: the error names both.
+fn with_place(error: Error, context: &Context) -> Error {
+    if !error.is_about_a_place() || context.location.embedded.is_some() {
+        return error;
+    }
+    let place = block_on(async {
+        let stack = stack::stack(context, StackOptions::default()).await?;
+        Ok(Place::of_caller(&stack, &context.location).await)
+    });
+    match place {
+        Ok(place) => error.in_place(place),
+        Err(_) => error,
+    }
+}
+
+/// Only commands that make network calls start an async runtime.
+fn dispatch(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::Acquire(Deferred(arguments)) => block_on(acquire::run(arguments, context)),
         Command::Available(Deferred(arguments)) => block_on(available::run(arguments, context)),
+        Command::TopUp(Deferred(arguments)) => block_on(bucket::top_up(arguments, context)),
+        Command::Reset(Deferred(arguments)) => block_on(bucket::reset(arguments, context)),
         Command::Entity(Deferred(command)) => block_on(entity::run(command, context)),
         Command::Resource(Deferred(command)) => block_on(resource::run(command, context)),
         Command::System(Deferred(command)) => block_on(system::run(command, context)),

@@ -5,11 +5,27 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 use zae_limiter::money::Prices;
-use zae_limiter::records::{AttributeValue, ConfigRecord, EntityRecord, to_json};
+use zae_limiter::records::{AttributeValue, ConfigRecord, EntityRecord, TemporaryLimits, to_json};
 use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, LimitKind, Mode, OnUnavailable, Timestamp};
 
 use crate::command_output::Text;
 use crate::output::{Align, TextTable, View, grouped};
+
+/// Limits that end.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct TemporaryReport {
+    pub(crate) limits: Vec<Limit>,
+    pub(crate) until: Timestamp,
+}
+
+impl From<&TemporaryLimits> for TemporaryReport {
+    fn from(temporary: &TemporaryLimits) -> Self {
+        Self {
+            limits: temporary.limits.iter().cloned().collect(),
+            until: temporary.until,
+        }
+    }
+}
 
 /// The configuration of a level.
 #[derive(Debug, Clone, Serialize)]
@@ -21,6 +37,9 @@ pub(crate) struct ConfigReport {
     /// Whether limits, `on_unavailable`, a mode or prices are stored.
     pub(crate) configured: bool,
     pub(crate) limits: Vec<Limit>,
+    /// Limits that apply in place of these until they end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) temporary_limits: Option<TemporaryReport>,
     pub(crate) on_unavailable: Option<OnUnavailable>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
@@ -39,12 +58,15 @@ pub(crate) struct ConfigReport {
 impl ConfigReport {
     pub(crate) fn new(level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
         let system = record.map(|record| record.system).unwrap_or_default();
+        let temporary = record.and_then(|record| record.temporary_at(crate::parse::now()));
         Self {
             level: level.kind(),
             entity_id: level.entity().cloned(),
             resource: level.resource_key().map(str::to_owned),
+            temporary_limits: temporary.map(TemporaryReport::from),
             configured: record.is_some_and(|record| {
                 !record.limits.is_empty()
+                    || temporary.is_some()
                     || record.on_unavailable.is_some()
                     || record.mode.is_some()
                     || record.prices.is_some()
@@ -70,6 +92,13 @@ impl Text for ConfigReport {
             lines.push("no limits are set at this level".to_owned());
         } else {
             lines.push(limit_table(&self.limits).render(view));
+        }
+        if let Some(temporary) = &self.temporary_limits {
+            lines.push(format!(
+                "until {}, in place of these:",
+                view.zone.show(temporary.until)
+            ));
+            lines.push(limit_table(&temporary.limits).render(view));
         }
         let settings = [
             (

@@ -81,9 +81,8 @@ pub(crate) struct Capacity {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::SetDefaults(arguments) => {
-            let (limits, policy) = arguments.limits.parts();
             let level = ConfigLevel::Resource(arguments.resource);
-            store(&context.repository().await?, &level, limits, policy).await
+            store(&context.repository().await?, &level, arguments.limits).await
         }
         Command::GetDefaults(ResourceArgument { resource }) => {
             show(&context.repository().await?, &ConfigLevel::Resource(resource)).await

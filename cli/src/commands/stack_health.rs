@@ -4,6 +4,7 @@ use zae_limiter::stack::{Health, Stack, StackOptions};
 use zae_limiter_server::{StackHealth, UiOptions};
 
 use crate::commands::stack;
+use crate::connect::{Place, TableLocation};
 use crate::context::Context;
 use crate::error::Result;
 
@@ -13,15 +14,18 @@ pub(super) async fn report(options: UiOptions, context: &Context) -> Result<UiOp
         return Ok(options.without_stack());
     }
     let stack = stack::stack(context, StackOptions::default()).await?;
-    Ok(options.stack_health(move || health(stack.clone())))
+    let location = context.location.clone();
+    Ok(options.stack_health(move || health(stack.clone(), location.clone())))
 }
 
-async fn health(stack: Stack) -> std::result::Result<StackHealth, String> {
+async fn health(stack: Stack, location: TableLocation) -> std::result::Result<StackHealth, String> {
     let status = stack.status().await.map_err(|error| error.to_string())?;
     let Some(status) = status else {
-        return Err(
-            "there is no stack of this name; deploy it, or the table belongs to Terraform".to_owned(),
-        );
+        return Err(format!(
+            "there is no stack {} in {}; deploy it, or the table belongs to Terraform",
+            stack.name(),
+            Place::of_caller(&stack, &location).await
+        ));
     };
     let mut facts = vec![("Created".to_owned(), status.created)];
     facts.extend(status.version.map(|version| ("Release".to_owned(), version)));

@@ -36,10 +36,7 @@ pub(crate) struct Delete {
 pub(crate) async fn run(command: Command, context: &Context) -> Result<CommandOutput> {
     let level = ConfigLevel::System;
     match command {
-        Command::SetDefaults(arguments) => {
-            let (limits, policy) = arguments.parts();
-            store(&context.repository().await?, &level, limits, policy).await
-        }
+        Command::SetDefaults(arguments) => store(&context.repository().await?, &level, arguments).await,
         Command::GetDefaults => show(&context.repository().await?, &level).await,
         Command::DeleteDefaults(arguments) => delete_config(context, &level, "system", arguments.yes).await,
     }

@@ -157,7 +157,13 @@ fn lacks_credentials(message: &str) -> bool {
 }
 
 fn fails_on_credentials(message: &str) -> bool {
-    message.contains("while loading credentials")
+    let signs = [
+        "while loading credentials",
+        // The words of the library, and of the SDK for a provider that hangs.
+        "the AWS credentials could not be loaded",
+        "identity resolver timed out",
+    ];
+    signs.iter().any(|sign| message.contains(sign))
 }
 
 fn credentials_not_loaded(message: &str) -> String {

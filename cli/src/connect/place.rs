@@ -1,11 +1,15 @@
 //! The account, region and endpoint that a command works on.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 use zae_limiter::stack::Stack;
 
 use super::TableLocation;
+
+/// How long to wait for STS: the account only makes a message clearer.
+const ACCOUNT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where a stack is, or where it was looked for. A wrong region is easier to notice than a second stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,11 +31,11 @@ impl Place {
         }
     }
 
-    /// The place where a stack would be: the caller's account, if STS returns it.
+    /// The place where a stack would be: the caller's account, if STS returns it in time.
     pub(crate) async fn of_caller(stack: &Stack, location: &TableLocation) -> Self {
-        match stack.place().await {
-            Ok(place) => Self::new(Some(place.account), Some(place.region), location),
-            Err(_) => Self::new(None, stack.region(), location),
+        match tokio::time::timeout(ACCOUNT_TIMEOUT, stack.place()).await {
+            Ok(Ok(place)) => Self::new(Some(place.account), Some(place.region), location),
+            _ => Self::new(None, stack.region(), location),
         }
     }
 }

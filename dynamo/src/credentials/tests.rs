@@ -134,11 +134,20 @@ async fn a_slow_refresh_makes_no_call_wait() {
 async fn a_call_that_gives_up_does_not_cancel_the_load() {
     let (script, slow) = (Script::default(), Slow::taking(2_500));
     let table = quick_table(&script, &slow.shared());
+    assert!(table.denial().is_none(), "nobody has asked for credentials");
     for _ in 0..2 {
         let error = table.update(update()).await.unwrap_err();
-        assert!(matches!(error.cause(), Some(CallError::NotSent(_))), "{error}");
+        let Some(CallError::Denied(text)) = error.cause() else {
+            unreachable!("{error}")
+        };
+        assert!(
+            text.contains("has not responded in time; set AWS_PROFILE"),
+            "{text}"
+        );
+        assert_eq!(table.denial().unwrap().cause(), error.cause());
     }
     table.update(update()).await.unwrap();
+    assert!(table.denial().is_none());
     assert_eq!((slow.loads(), script.operations().len()), (1, 1));
 }
 

@@ -34,7 +34,10 @@ impl Buckets {
         shared.check_breaker().await?;
         let spent = shared.clock.elapsed().saturating_sub(started);
         let left = shared.settings.time_budget.saturating_sub(spent);
-        let late = |_| Err(shared.unavailable("no response within the time budget"));
+        let late = |_| {
+            let denial = shared.store.denial();
+            Err(denial.unwrap_or_else(|| shared.unavailable("no response within the time budget")))
+        };
         let result = tokio::time::timeout(left, work).await.unwrap_or_else(late);
         let result = result.map_err(|error| self.overloaded(key, queue, error));
         if result.as_ref().is_err_and(Error::is_unavailable) {

@@ -184,6 +184,15 @@ pub(super) fn config_details(record: &ConfigRecord) -> Details {
     let mut details = Details::new();
     let limits = record.limits.iter().map(limit_details).collect();
     details.insert("limits".to_owned(), AttributeValue::L(limits));
+    if let Some(temporary) = &record.temporary {
+        let limits = temporary.limits.iter().map(limit_details).collect();
+        let parts = [
+            ("limits".to_owned(), AttributeValue::L(limits)),
+            ("until".to_owned(), text(&temporary.until.to_string())),
+        ];
+        let parts = AttributeValue::M(parts.into_iter().collect());
+        details.insert("temporary_limits".to_owned(), parts);
+    }
     let policy = record.on_unavailable.map(|policy| text(policy.as_str()));
     if policy.is_some() || record.level == ConfigLevel::System {
         details.insert(

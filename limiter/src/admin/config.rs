@@ -1,6 +1,7 @@
 //! Configuration: the four levels, their limits, modes and prices, and what applies to a call. A change, its registry and its
 //! audit event are one transaction.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 
 use zae_limiter_dynamo::{Query, Sort, Transacted, Transaction};
@@ -8,7 +9,7 @@ use zae_limiter_schema::keys;
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
     AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Limit, LimitSet,
-    Mode, OnUnavailable, Resource, ResourceRegistry,
+    Mode, OnUnavailable, Resource, ResourceRegistry, Timestamp,
 };
 
 use super::audit::{self, Details};
@@ -21,6 +22,7 @@ use crate::config::cache::{CacheStats, PolicyAfter};
 use crate::config::resolution::{ResolvedConfig, Switches};
 use crate::error::Conflict;
 use crate::page::{Page, PageRequest};
+use crate::store::BoxFuture;
 use crate::{Error, Repository, Result};
 
 /// What a level must store for a change to be made.
@@ -39,6 +41,54 @@ impl Required<'_> {
             })),
             _ => Ok(()),
         }
+    }
+}
+
+/// Limits of a level that are about to be set: see [`Repository::set_limits`]. Nothing happens until it is awaited.
+#[derive(Debug)]
+#[must_use = "limits are not set until this is awaited"]
+pub struct SetLimits {
+    repository: Repository,
+    level: Result<ConfigLevel>,
+    change: ConfigChange,
+}
+
+impl SetLimits {
+    /// The limits end at this time: see [`ConfigChange::until`].
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use zae_limiter::{Limit, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let repository = RateLimiter::embedded().build_repository().await?;
+    /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?]).await?;
+    /// let tomorrow = SystemTime::now() + Duration::from_secs(86_400);
+    /// repository.set_limits("user-1", "gpt-4", [Limit::per_minute("rpm", 500)?]).until(tomorrow).await?;
+    /// let resolved = repository.resolve_limits("user-1", "gpt-4").await?;
+    /// assert_eq!(resolved.limits.named("rpm").unwrap().capacity().get(), 500);
+    /// assert!(resolved.limits_until.is_some());
+    /// # Ok(()) }
+    /// ```
+    pub fn until(mut self, end: impl Into<Timestamp>) -> Self {
+        self.change = self.change.until(end);
+        self
+    }
+
+    /// Why, for the audit event: at most 1,000 bytes.
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.change = self.change.reason(reason);
+        self
+    }
+}
+
+impl IntoFuture for SetLimits {
+    type Output = Result<ConfigRecord>;
+    type IntoFuture = BoxFuture<'static, Result<ConfigRecord>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.repository.set_config(&self.level?, self.change).await })
     }
 }
 
@@ -147,11 +197,11 @@ impl Repository {
     /// assert!(repository.delete_system_defaults().await?);
     /// # Ok(()) }
     /// ```
-    pub async fn set_system_defaults(&self, limits: impl IntoIterator<Item = Limit>) -> Result<ConfigRecord> {
-        self.set_limits_of(ConfigLevel::System, limits).await
+    pub fn set_system_defaults(&self, limits: impl IntoIterator<Item = Limit>) -> SetLimits {
+        self.set_limits_of(Ok(ConfigLevel::System), limits)
     }
 
-    /// The limits stored for the whole system. Empty if there are none.
+    /// The limits stored for the whole system, as they apply now. Empty if there are none.
     pub async fn get_system_defaults(&self) -> Result<LimitSet> {
         self.limits_of(ConfigLevel::System).await
     }
@@ -175,16 +225,16 @@ impl Repository {
     /// assert!(repository.delete_resource_defaults("gpt-4").await?);
     /// # Ok(()) }
     /// ```
-    pub async fn set_resource_defaults(
+    pub fn set_resource_defaults(
         &self,
         resource: impl AsRef<str>,
         limits: impl IntoIterator<Item = Limit>,
-    ) -> Result<ConfigRecord> {
-        let level = ConfigLevel::Resource(Resource::parse(resource)?);
-        self.set_limits_of(level, limits).await
+    ) -> SetLimits {
+        let level = Resource::parse(resource).map(ConfigLevel::Resource);
+        self.set_limits_of(level.map_err(Error::from), limits)
     }
 
-    /// The limits stored for a resource. Empty if there are none.
+    /// The limits stored for a resource, as they apply now. Empty if there are none.
     pub async fn get_resource_defaults(&self, resource: impl AsRef<str>) -> Result<LimitSet> {
         self.limits_of(ConfigLevel::Resource(Resource::parse(resource)?))
             .await
@@ -210,17 +260,22 @@ impl Repository {
     /// assert!(repository.get_limits("user-1", "gpt-4").await?.is_empty());
     /// # Ok(()) }
     /// ```
-    pub async fn set_limits(
+    pub fn set_limits(
         &self,
         entity: impl AsRef<str>,
         resource: impl AsRef<str>,
         limits: impl IntoIterator<Item = Limit>,
-    ) -> Result<ConfigRecord> {
-        let level = ConfigLevel::Entity(EntityId::parse(entity)?, Resource::parse(resource)?);
-        self.set_limits_of(level, limits).await
+    ) -> SetLimits {
+        let level = || {
+            Ok(ConfigLevel::Entity(
+                EntityId::parse(entity)?,
+                Resource::parse(resource)?,
+            ))
+        };
+        self.set_limits_of(level(), limits)
     }
 
-    /// The limits stored for an entity on a resource. Empty if there are none;
+    /// The limits stored for an entity on a resource, as they apply now. Empty if there are none;
     /// [`resolve_limits`](Self::resolve_limits) says which apply then.
     pub async fn get_limits(&self, entity: impl AsRef<str>, resource: impl AsRef<str>) -> Result<LimitSet> {
         let level = ConfigLevel::Entity(EntityId::parse(entity)?, Resource::parse(resource)?);
@@ -246,13 +301,13 @@ impl Repository {
     /// assert_eq!(resolved.limits_from.unwrap().as_str(), "entity_default");
     /// # Ok(()) }
     /// ```
-    pub async fn set_default_limits(
+    pub fn set_default_limits(
         &self,
         entity: impl AsRef<str>,
         limits: impl IntoIterator<Item = Limit>,
-    ) -> Result<ConfigRecord> {
-        let level = ConfigLevel::EntityDefault(EntityId::parse(entity)?);
-        self.set_limits_of(level, limits).await
+    ) -> SetLimits {
+        let level = EntityId::parse(entity).map(ConfigLevel::EntityDefault);
+        self.set_limits_of(level.map_err(Error::from), limits)
     }
 
     /// Sets the prices of a resource, in place of all that it has. Its limits stay. Every process uses them after at most
@@ -384,6 +439,7 @@ impl Repository {
         change: ConfigChange,
     ) -> Result<bool> {
         let is_empty = without.limits.is_empty()
+            && without.temporary.is_none()
             && without.on_unavailable.is_none()
             && without.mode.is_none()
             && without.prices.is_none()
@@ -582,17 +638,22 @@ impl Repository {
         Ok(registry.resources().map(str::to_owned).collect())
     }
 
-    async fn set_limits_of(
+    fn set_limits_of(
         &self,
-        level: ConfigLevel,
+        level: Result<ConfigLevel>,
         limits: impl IntoIterator<Item = Limit>,
-    ) -> Result<ConfigRecord> {
-        self.set_config(&level, ConfigChange::new().limits(limits)).await
+    ) -> SetLimits {
+        SetLimits {
+            repository: self.clone(),
+            level,
+            change: ConfigChange::new().limits(limits),
+        }
     }
 
     async fn limits_of(&self, level: ConfigLevel) -> Result<LimitSet> {
         let config = self.get_config(&level).await?;
-        Ok(config.map(|config| config.limits).unwrap_or_default())
+        let limits = config.map(|config| config.limits_at(self.now()).clone());
+        Ok(limits.unwrap_or_default())
     }
 
     async fn change_config(
@@ -601,7 +662,8 @@ impl Repository {
         change: &ConfigChange,
         required: Required<'_>,
     ) -> Result<ConfigRecord> {
-        change.apply(level, None)?;
+        change.apply(level, None, self.now())?;
+        let reason = change.reason_detail()?;
         let this = self.for_one_operation();
         this.ready().await?;
         let table = this.table();
@@ -609,7 +671,7 @@ impl Repository {
             let item = table.get(&keys::config(level), true).await?;
             let present = match item.as_ref().map(ConfigRecord::from_item).transpose() {
                 // New limits are how a level that cannot be read is repaired.
-                Err(malformed) if change.replaces_limits() => {
+                Err(malformed) if change.repairs_limits() => {
                     tracing::warn!(%level, %malformed, "a malformed configuration is replaced");
                     item.as_ref()
                         .map(|item| ConfigRecord::readable(level.clone(), item))
@@ -617,8 +679,9 @@ impl Repository {
                 present => present?,
             };
             required.check(level, present.as_ref())?;
-            let record = change.apply(level, present.as_ref())?;
-            let details = audit::config_details(&record);
+            let record = change.apply(level, present.as_ref(), this.now())?;
+            let mut details = audit::config_details(&record);
+            details.extend(reason.clone());
             let event = this.config_event(level, AuditAction::LimitsSet, details).await?;
 
             let mut transaction = Transaction::on(&table);
@@ -670,6 +733,7 @@ impl Repository {
                 ConfigLevel::System => {
                     let emptied = ConfigRecord {
                         limits: LimitSet::default(),
+                        temporary: None,
                         on_unavailable: None,
                         mode: None,
                         prices: None,

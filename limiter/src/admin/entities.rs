@@ -107,9 +107,10 @@ impl Repository {
     /// ```
     pub async fn update_entity(&self, entity: impl AsRef<str>, change: EntityChange) -> Result<EntityRecord> {
         let id = EntityId::parse(entity)?;
-        if change == EntityChange::default() {
+        if change.is_nothing() {
             return Err(Error::invalid("change", "", "it must change something"));
         }
+        let reason = change.reason_detail()?;
         let this = self.for_one_operation();
         this.ready().await?;
         let table = this.table();
@@ -141,7 +142,8 @@ impl Repository {
             } else {
                 vec![]
             };
-            let details = change_details(&present, &record);
+            let mut details = change_details(&present, &record);
+            details.extend(reason.clone());
             let event = this
                 .entity_event(&id, AuditAction::EntityUpdated, details)
                 .await?;
@@ -155,6 +157,33 @@ impl Repository {
             this.after_lost_race(&what, attempt).await?;
         }
         Err(Error::contended(&what))
+    }
+
+    /// Gives an entity another parent, or none.
+    ///
+    /// Calls that begin afterwards count on the new parent: on other processes within the time to live of their configuration
+    /// cache. Leases that are held adjust and refund where they took. The same as [`update_entity`](Self::update_entity) with
+    /// nothing but a parent: cycles and chains that are too long are refused, and repeating it changes nothing.
+    ///
+    /// ```
+    /// use zae_limiter::NewEntity;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.create_entity(NewEntity::new("team-1")).await?;
+    /// repository.create_entity(NewEntity::new("user-1").cascade(true)).await?;
+    /// let user = repository.set_parent("user-1", Some("team-1")).await?;
+    /// assert_eq!(user.parent.unwrap().as_str(), "team-1");
+    /// assert_eq!(repository.set_parent("user-1", None).await?.parent, None);
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_parent(&self, entity: impl AsRef<str>, parent: Option<&str>) -> Result<EntityRecord> {
+        let change = match parent {
+            Some(parent) => EntityChange::new().parent(parent),
+            None => EntityChange::new().without_parent(),
+        };
+        self.update_entity(entity, change).await
     }
 
     /// The children of an entity, in order of their ids. Items that are not valid entities are skipped.

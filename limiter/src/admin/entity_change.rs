@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use zae_limiter_schema::{EntityId, EntityRecord, Metadata};
+use zae_limiter_schema::{AttributeValue, EntityId, EntityRecord, Metadata};
 
+use super::bucket_change::checked_reason;
 use super::metadata::{check_size, to_metadata};
 use super::new_entity::checked_name;
 use super::setting::Setting;
@@ -28,6 +29,7 @@ pub struct EntityChange {
     metadata: BTreeMap<String, Option<Value>>,
     /// Whether metadata that is not mentioned goes.
     replaces_metadata: bool,
+    reason: Option<String>,
 }
 
 impl EntityChange {
@@ -52,6 +54,28 @@ impl EntityChange {
     pub fn without_parent(mut self) -> Self {
         self.parent = Setting::Nothing;
         self
+    }
+
+    /// Why, for the audit event: at most 1,000 bytes.
+    pub fn reason(mut self, reason: impl Into<String>) -> Self {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// The reason, as a detail of the audit event.
+    pub(super) fn reason_detail(&self) -> Result<Option<(String, AttributeValue)>> {
+        let reason = checked_reason(self.reason.as_deref())?;
+        Ok(reason.map(|reason| ("reason".to_owned(), reason)))
+    }
+
+    /// True if it changes nothing.
+    pub(super) fn is_nothing(&self) -> bool {
+        let reason = self.reason.clone();
+        *self
+            == Self {
+                reason,
+                ..Self::default()
+            }
     }
 
     /// Sets whether its acquires are charged to the parent too.

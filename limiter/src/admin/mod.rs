@@ -36,6 +36,7 @@ pub use bucket_change::{LimitReset, ResetReport, TopUp, TopUpReport};
 pub use buckets::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
 pub use capacity::{CapacityScope, EntityCapacity, ResourceCapacity};
 pub use change::ConfigChange;
+pub use config::SetLimits;
 pub(crate) use config_write::config_write;
 pub use entity_change::EntityChange;
 pub use entity_search::EntitySearch;

@@ -4,7 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use zae_limiter_schema::money::Prices;
-use zae_limiter_schema::{ConfigRecord, EntityId, EntityRecord, LevelKind, LimitSet, Mode, OnUnavailable};
+use zae_limiter_schema::{
+    ConfigRecord, EntityId, EntityRecord, LevelKind, LimitSet, Mode, OnUnavailable, TemporaryLimits,
+    Timestamp,
+};
 
 /// Where a resolved value comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
@@ -63,6 +66,8 @@ pub struct ResolvedConfig {
     pub limits: LimitSet,
     /// The level that the limits come from. None if there are no limits.
     pub limits_from: Option<ConfigOrigin>,
+    /// When the limits end, if they were set until a time.
+    pub limits_until: Option<Timestamp>,
     /// What happens while the table cannot be reached.
     pub on_unavailable: OnUnavailable,
     /// Where that policy came from.
@@ -87,6 +92,7 @@ impl ResolvedConfig {
     pub fn with_limits(mut self, limits: LimitSet) -> Self {
         self.limits = limits;
         self.limits_from = Some(ConfigOrigin::Call);
+        self.limits_until = None;
         self
     }
 
@@ -108,6 +114,7 @@ impl ResolvedConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct LevelConfig {
     pub(crate) limits: LimitSet,
+    pub(crate) temporary: Option<Arc<TemporaryLimits>>,
     pub(crate) switches: Switches,
     pub(crate) prices: Option<Arc<Prices>>,
 }
@@ -128,11 +135,28 @@ impl From<&ConfigRecord> for Switches {
     }
 }
 
+impl LevelConfig {
+    /// The limits that apply at this time, and when they end.
+    fn limits_at(&self, now: Timestamp) -> (&LimitSet, Option<Timestamp>) {
+        match self.end_after(now).zip(self.temporary.as_ref()) {
+            Some((end, temporary)) => (&temporary.limits, Some(end)),
+            None => (&self.limits, None),
+        }
+    }
+
+    /// When other limits apply by themselves.
+    fn end_after(&self, now: Timestamp) -> Option<Timestamp> {
+        let end = self.temporary.as_ref()?.until;
+        (now < end).then_some(end)
+    }
+}
+
 impl From<ConfigRecord> for LevelConfig {
     fn from(record: ConfigRecord) -> Self {
         Self {
             switches: Switches::from(&record),
             limits: record.limits,
+            temporary: record.temporary.map(Arc::new),
             prices: record.prices.map(Arc::new),
         }
     }
@@ -189,18 +213,24 @@ pub(crate) struct Defaults {
 
 /// The most specific level that has limits decides about them, whole; the most specific one with a policy or a mode decides
 /// about that. Prices belong to what is called, so that those of the resource or the system apply to every entity.
-pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Defaults) -> ResolvedConfig {
+pub(crate) fn resolve(
+    own: &OwnConfig,
+    shared: &SharedConfig,
+    defaults: &Defaults,
+    now: Timestamp,
+) -> ResolvedConfig {
     let levels: [(ConfigOrigin, &LevelConfig); 4] = [
         (ConfigOrigin::Entity, &own.entity),
         (ConfigOrigin::EntityDefault, &own.entity_default),
         (ConfigOrigin::Resource, &shared.resource),
         (ConfigOrigin::System, &shared.system),
     ];
-    let builder_limits = (!defaults.limits.is_empty()).then_some((ConfigOrigin::Builder, &defaults.limits));
+    let builder_limits =
+        (!defaults.limits.is_empty()).then_some((ConfigOrigin::Builder, (&defaults.limits, None)));
     let limits = levels
         .iter()
-        .map(|(source, level)| (*source, &level.limits))
-        .find(|(_, limits)| !limits.is_empty())
+        .map(|(source, level)| (*source, level.limits_at(now)))
+        .find(|(_, (limits, _))| !limits.is_empty())
         .or(builder_limits);
     let policy = levels
         .iter()
@@ -213,8 +243,9 @@ pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Default
     let (mode_from, mode) = mode.unwrap_or((ConfigOrigin::Builder, Mode::Enforce));
     let position = own.position.as_ref();
     ResolvedConfig {
-        limits: limits.map(|(_, limits)| limits.clone()).unwrap_or_default(),
+        limits: limits.map(|(_, (limits, _))| limits.clone()).unwrap_or_default(),
         limits_from: limits.map(|(source, _)| source),
+        limits_until: limits.and_then(|(_, (_, until))| until),
         on_unavailable,
         on_unavailable_from,
         mode,
@@ -228,6 +259,12 @@ pub(crate) fn resolve(own: &OwnConfig, shared: &SharedConfig, defaults: &Default
         cascade: position.is_some_and(|position| position.cascade),
         entity_exists: position.is_some(),
     }
+}
+
+/// When the levels resolve to something else by themselves, if they ever do.
+pub(crate) fn next_end(own: &OwnConfig, shared: &SharedConfig, now: Timestamp) -> Option<Timestamp> {
+    let levels = [&own.entity, &own.entity_default, &shared.resource, &shared.system];
+    levels.into_iter().filter_map(|level| level.end_after(now)).min()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
-use zae_limiter_dynamo::{ServerTime, SharedCredentials};
+use zae_limiter_dynamo::{CallError, ServerTime, SharedCredentials};
 use zae_limiter_schema::Timestamp;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 
@@ -87,13 +87,15 @@ impl Port {
     }
 
     /// Waits for credentials, as long as a call has time.
-    async fn signs(&self) -> Result<(), WriteOutcome> {
+    async fn signs(&self) -> Result<(), Error> {
         let Some(credentials) = &self.credentials else {
             return Ok(());
         };
         let deadline = Instant::now() + Settings::default().time_budget;
-        let ready = credentials.ready_by(deadline).await;
-        ready.map_err(|error| WriteOutcome::NotSent(error.to_string()))
+        credentials
+            .ready_by(deadline)
+            .await
+            .map_err(|cause| denied(&cause))
     }
 
     /// How long it took.
@@ -104,9 +106,7 @@ impl Port {
     }
 
     async fn wait_for_read(&self) -> Result<(), Error> {
-        if self.signs().await.is_err() {
-            return Err(no_response());
-        }
+        self.signs().await?;
         let weather = match self.request() {
             Weather::WritesSilent | Weather::WritesRefused => Weather::Clear,
             weather => weather,
@@ -233,6 +233,14 @@ fn no_response() -> Error {
     })
 }
 
+fn denied(cause: &CallError) -> Error {
+    Error::PermissionDenied {
+        operation: "loading credentials",
+        table: "simulated".to_owned(),
+        message: cause.to_string(),
+    }
+}
+
 fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
@@ -247,6 +255,10 @@ impl ConfigSource for Port {
             self.hears_date(sent, back);
             Ok(read)
         })
+    }
+
+    fn clock_offset(&self) -> i64 {
+        self.dates.as_ref().map_or(0, ServerTime::offset)
     }
 }
 
@@ -300,13 +312,14 @@ impl Store for Port {
 
     fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
         Box::pin(async {
-            self.signs().await?;
+            self.signs().await.map_err(WriteOutcome::Failed)?;
             Ok(WriteSlot::default())
         })
     }
 
-    fn clock_offset(&self) -> i64 {
-        self.dates.as_ref().map_or(0, ServerTime::offset)
+    fn denial(&self) -> Option<Error> {
+        let denial = self.credentials.as_ref()?.denial()?;
+        Some(denied(&denial))
     }
 
     /// Dates have whole seconds.

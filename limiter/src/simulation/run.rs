@@ -369,8 +369,8 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
     // What arrived after its sender had looked shows when the bucket is used again.
     let used: Vec<BucketKey> = lock(&run.world).items.keys().cloned().collect();
     for limiter in &limiters {
-        for name in used.iter().map(|key| key.entity.as_str()) {
-            let last = Acquire::new(limiter.buckets.clone(), name, RESOURCE);
+        for key in &used {
+            let last = Acquire::new(limiter.buckets.clone(), key.entity.as_str(), &key.resource);
             if let Ok(lease) = last.consume("rpm", 1).await {
                 drop(lease.rollback().await);
             }
@@ -422,7 +422,10 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
                 most
             };
             if !(should + low..=most).contains(amount) {
-                let what = format!("{} {limit}: booked {amount}, used {should}", key.entity);
+                let what = format!(
+                    "{}/{} {limit}: booked {amount}, used {should}",
+                    key.entity, key.resource
+                );
                 world.oracle.violations.push(Violation { at: 0, what });
             }
         }

@@ -53,7 +53,7 @@ pub(crate) enum WriteOutcome {
     Refused(Option<Attributes>),
     /// There was no response: it may have happened, or happen yet.
     Lost(String),
-    /// It never left the process: there was no connection, or the credentials were not loaded in time.
+    /// It never left the process: there was no connection.
     NotSent(String),
     /// It was throttled: too many requests.
     Throttled(String),
@@ -88,6 +88,12 @@ pub(crate) struct WriteQueue {
 pub(crate) trait ConfigSource: Send + Sync + fmt::Debug + 'static {
     /// Reads configurations, entity records and buckets in one round trip.
     fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>>;
+
+    /// What must be added to this machine's time to get the store's, in milliseconds. A store without a time of its own has
+    /// no offset.
+    fn clock_offset(&self) -> i64 {
+        0
+    }
 }
 
 /// A store of configurations and buckets.
@@ -103,6 +109,12 @@ pub(crate) trait Store: ConfigSource {
     /// that it was for.
     fn ready(&self) -> BoxFuture<'_, Result<WriteSlot, WriteOutcome>> {
         Box::pin(async { Ok(WriteSlot::default()) })
+    }
+
+    /// Why no request can be sent, if credentials were asked for and there are none. A call whose time is over meanwhile has not
+    /// met an outage.
+    fn denial(&self) -> Option<Error> {
+        None
     }
 
     /// The queue of writes, if they wait for each other.
@@ -139,12 +151,6 @@ pub(crate) trait Store: ConfigSource {
                 Err(error) => !error.is_unavailable(),
             }
         })
-    }
-
-    /// What must be added to this machine's time to get the store's, in milliseconds. A store without a time of its own has
-    /// no offset.
-    fn clock_offset(&self) -> i64 {
-        0
     }
 
     /// The latest time that it can be now, where that is known for certain. What is later was written by a wrong clock.

@@ -11,10 +11,10 @@ use zae_limiter_schema::keys::{self, Key};
 use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, Timestamp, VersionRecord};
 
 use super::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome, WriteQueue, WriteSlot};
-use crate::Result;
 use crate::admin::compatibility;
 use crate::bucket::RefusalCount;
 use crate::builder::Settings;
+use crate::{Error, Result};
 
 /// A table on AWS, on another endpoint, or in the process.
 #[derive(Debug)]
@@ -127,6 +127,11 @@ impl ConfigSource for TableStore {
     fn read_items<'a>(&'a self, wanted: &'a ItemsWanted) -> BoxFuture<'a, Result<ItemsRead>> {
         Box::pin(self.read_wanted(wanted))
     }
+
+    /// An embedded table has no time of its own to compare with.
+    fn clock_offset(&self) -> i64 {
+        if self.embedded { 0 } else { self.dates.offset() }
+    }
 }
 
 /// True unless the table did not respond.
@@ -160,6 +165,10 @@ impl Store for TableStore {
             let permit = slots.clone().acquire_owned().await;
             Ok(permit.map_or_else(|_| WriteSlot::default(), WriteSlot::new))
         })
+    }
+
+    fn denial(&self) -> Option<Error> {
+        self.table.denial().map(Error::from)
     }
 
     fn write_queue(&self) -> Option<WriteQueue> {
@@ -217,11 +226,6 @@ impl Store for TableStore {
                 .when_absent(keys::attribute::PK);
             is_response(&self.table.update_once(update).await)
         })
-    }
-
-    /// An embedded table has no time of its own to compare with.
-    fn clock_offset(&self) -> i64 {
-        if self.embedded { 0 } else { self.dates.offset() }
     }
 
     /// All processes that use an embedded table have this machine's calendar.

@@ -64,7 +64,10 @@ async fn lists_and_batches_are_charged_as_well_and_clones_count_together() {
     let limits = [Limit::per_minute("rpm", 1).unwrap()];
     let (stored, calls, _, write) = of(
         &meter,
-        limiter.repository().set_resource_defaults("gpt-4", limits),
+        limiter
+            .repository()
+            .set_resource_defaults("gpt-4", limits)
+            .into_future(),
     )
     .await;
     stored.unwrap();

@@ -32,6 +32,7 @@ mod peer;
 mod prices;
 mod races;
 mod resolution;
+mod temporary_limits;
 mod tree;
 mod usage;
 mod usage_counting;

@@ -50,6 +50,7 @@ async def admit(request: Request) -> HeldCall:
         on_unavailable=limits.on_unavailable,
         wait=limits.wait,
         estimate=request.estimate,
+        also=request.also,
     )
     return HeldCall(request, acquire, await acquire.__aenter__())
 

@@ -52,6 +52,7 @@ def admit(request: Request) -> HeldCall:
         on_unavailable=limits.on_unavailable,
         wait=limits.wait,
         estimate=request.estimate,
+        also=request.also,
     )
     return HeldCall(request, acquire, acquire.__enter__())
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._lease import Also
 from ..money import Estimate, Usage
 from .estimates import ModelLimits
 
@@ -38,6 +39,12 @@ class Request:
     def consume(self) -> dict[str, int]:
         """Tokens of limits that the adapter counts."""
         return dict(self.limits.counted(self.estimated))
+
+    @property
+    def also(self) -> list[Also]:
+        """What it takes of the budget."""
+        budget = self.limits.budget
+        return [] if budget is None else [Also(budget, {}, estimate=self.estimate)]
 
     def correction(self, usage: Usage) -> dict[str, int]:
         """What the call used more, or less if negative, than it took of the limits that the adapter counts."""

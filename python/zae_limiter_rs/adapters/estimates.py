@@ -44,8 +44,9 @@ class ModelLimits:
     """Who is limited, and how.
 
     ``cost`` turns usage into tokens of limits, for the estimate and for the response: ``rpm`` and ``tpm`` unless set. With
-    ``stored_prices``, the prices of the resource count tokens and money, and ``cost`` the rest: ``rpm`` unless set. The estimate is the input by its length, ``file_tokens`` for each image or file, and the output that the call allows: its own
-    maximum, otherwise ``default_output_tokens``, and never more than ``max_output_tokens``.
+    ``stored_prices``, the prices of the resource count tokens and money, and ``cost`` the rest: ``rpm`` unless set; ``budget`` names another
+    resource that they charge too. The estimate is the input by its length, ``file_tokens`` for each image or file, and the output that
+    the call allows: its own maximum, otherwise ``default_output_tokens``, and never more than ``max_output_tokens``.
     """
 
     limiter: RateLimiter | SyncRateLimiter
@@ -53,11 +54,16 @@ class ModelLimits:
     resource: str | Callable[[str], str] = resource_name
     cost: Callable[[Usage], Mapping[str, int]] | None = None
     stored_prices: bool = False
+    budget: str | None = None
     default_output_tokens: int = 1_000
     max_output_tokens: int | None = None
     file_tokens: int = 1_000
     wait: float | None = None
     on_unavailable: OnUnavailable | None = None
+
+    def __post_init__(self) -> None:
+        if self.budget is not None and not self.stored_prices:
+            raise ValueError("budget needs stored_prices: they say what it is charged")
 
     def entity_of(self, arguments: Mapping[str, Any]) -> str:
         """Who pays for the call."""

@@ -54,6 +54,10 @@ pub const CONFIG_VERSION: &str = "config_version";
 /// Configurations: the format of levels that older clients would misread: with limits that are no rates, or with a mode. A
 /// client that does not know it refuses the level.
 pub const LIMITS_FORMAT: &str = "limits_format";
+/// The first version that knows that format.
+pub const LIMITS_VERSION: &str = "limits_version";
+/// Configurations: limits that end, and when. A client that does not know the attribute uses the limits that last.
+pub const TEMPORARY_LIMITS: &str = "limits_until";
 /// Configurations: what happens while the table is unavailable.
 pub const ON_UNAVAILABLE: &str = "on_unavailable";
 /// Configurations: whether the limits are enforced.

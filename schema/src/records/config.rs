@@ -9,7 +9,8 @@ use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
 use crate::keys::attribute;
 use crate::money::Prices;
 use crate::{
-    ConfigLevel, EntityId, InvalidLimit, Limit, LimitKind, LimitName, LimitSet, Mode, Resource, keys,
+    ConfigLevel, EntityId, InvalidLimit, Limit, LimitKind, LimitName, LimitSet, Mode, Resource, Timestamp,
+    keys,
 };
 
 /// What happens to a call while the table cannot be reached.
@@ -70,6 +71,15 @@ pub struct SystemSettings {
     pub strict_version: Option<bool>,
 }
 
+/// Limits that a level has until a time, in place of those that it had before and has again afterwards.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TemporaryLimits {
+    /// The limits.
+    pub limits: LimitSet,
+    /// When they end.
+    pub until: Timestamp,
+}
+
 /// The configuration that one level stores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigRecord {
@@ -77,6 +87,9 @@ pub struct ConfigRecord {
     pub level: ConfigLevel,
     /// Its limits; none means that the level does not decide about limits.
     pub limits: LimitSet,
+    /// Limits that apply in place of these until they end. They are stored apart: a client that does not know them has the
+    /// limits that last.
+    pub temporary: Option<TemporaryLimits>,
     /// Its policy, if it has one.
     pub on_unavailable: Option<OnUnavailable>,
     /// Its mode, if it has one.
@@ -91,7 +104,7 @@ pub struct ConfigRecord {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     attribute::PK,
     attribute::SK,
     attribute::GSI3PK,
@@ -102,6 +115,7 @@ const KNOWN: [&str; 13] = [
     attribute::MODE,
     attribute::CONFIG_VERSION,
     attribute::LIMITS_FORMAT,
+    attribute::LIMITS_VERSION,
     attribute::AUDIT_RETENTION_DAYS,
     attribute::AUTO_UPDATE,
     attribute::STRICT_VERSION,
@@ -115,10 +129,16 @@ const OTHER_KINDS: [&str; 2] = [QUOTA, CONCURRENCY];
 const QUOTA: &str = "lq_";
 const CONCURRENCY: &str = "lc_";
 
+/// The parts of the attribute of limits that end.
+const UNTIL: &str = "until";
+const LIMITS: &str = "limits";
+
 /// The format of levels that have other limits than rates.
 const FORMAT_OF_KINDS: u32 = 2;
 /// The format of levels whose limits are not enforced. A client that ignored the mode would refuse or admit calls wrongly.
 const FORMAT_OF_MODES: u32 = 3;
+/// The first version that knows both, for the error of those that do not.
+const LIMITS_VERSION: &str = "0.1.0";
 
 /// The name in `l_{name}_{field}`, for one of the four fields of a rate.
 fn rate_attribute(attribute: &str) -> Option<(&str, &str)> {
@@ -139,6 +159,7 @@ impl ConfigRecord {
         Self {
             level,
             limits,
+            temporary: None,
             on_unavailable: None,
             mode: None,
             prices: None,
@@ -180,9 +201,34 @@ impl ConfigRecord {
         }
     }
 
+    /// The limits that apply at this time.
+    ///
+    /// ```
+    /// use zae_limiter_schema::{ConfigLevel, ConfigRecord, LimitSet, TemporaryLimits, Timestamp};
+    ///
+    /// let limits = |text: &str| LimitSet::new([text.parse().unwrap()]).unwrap();
+    /// let noon = Timestamp::parse("2026-05-15T12:00:00Z")?;
+    /// let mut record = ConfigRecord::new(ConfigLevel::System, limits("rpm:100"));
+    /// record.temporary = Some(TemporaryLimits { limits: limits("rpm:500"), until: noon });
+    /// assert_eq!(*record.limits_at(noon.plus_millis(-1)), limits("rpm:500"));
+    /// assert_eq!(*record.limits_at(noon), limits("rpm:100"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn limits_at(&self, now: Timestamp) -> &LimitSet {
+        self.temporary_at(now)
+            .map_or(&self.limits, |temporary| &temporary.limits)
+    }
+
+    /// The limits that end, if they have not ended at this time.
+    pub fn temporary_at(&self, now: Timestamp) -> Option<&TemporaryLimits> {
+        self.temporary.as_ref().filter(|temporary| now < temporary.until)
+    }
+
     /// True for an attribute that holds part of a limit.
     pub fn is_limit_attribute(attribute: &str) -> bool {
-        rate_attribute(attribute).is_some() || other_kind_attribute(attribute).is_some()
+        attribute == attribute::TEMPORARY_LIMITS
+            || rate_attribute(attribute).is_some()
+            || other_kind_attribute(attribute).is_some()
     }
 
     /// The item as it is stored.
@@ -193,6 +239,10 @@ impl ConfigRecord {
             .with_some(attribute::ON_UNAVAILABLE, self.on_unavailable.map(s))
             .with_some(attribute::MODE, self.mode.map(s))
             .with_some(attribute::LIMITS_FORMAT, self.format().map(n))
+            .with_some(
+                attribute::LIMITS_VERSION,
+                self.format().map(|_| s(LIMITS_VERSION)),
+            )
             .with(attribute::CONFIG_VERSION, n(self.config_version))
             .with_some(
                 attribute::AUDIT_RETENTION_DAYS,
@@ -215,6 +265,8 @@ impl ConfigRecord {
         for (name, value) in Self::limit_attributes(&self.limits) {
             item = item.with(name, value);
         }
+        let temporary = self.temporary.as_ref().map(temporary_attribute);
+        item = item.with_some(attribute::TEMPORARY_LIMITS, temporary);
         for (name, value) in &self.unknown {
             item = item.with(name, value.clone());
         }
@@ -227,6 +279,7 @@ impl ConfigRecord {
         Ok(Self {
             level: level_of_key(&reader)?,
             limits: limits(&reader, item)?,
+            temporary: temporary_limits(&reader)?,
             on_unavailable: reader.optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)?,
             mode: reader.optional_parsed(attribute::MODE, Mode::from_str)?,
             prices: prices::read(&reader)?,
@@ -247,6 +300,7 @@ impl ConfigRecord {
         Self {
             level,
             limits: limits(&reader, item).unwrap_or_default(),
+            temporary: temporary_limits(&reader).unwrap_or_default(),
             on_unavailable: reader
                 .optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)
                 .unwrap_or_default(),
@@ -305,9 +359,13 @@ fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
 fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     let format: Option<u32> = reader.optional_number(attribute::LIMITS_FORMAT)?;
     if let Some(format) = format.filter(|format| *format > FORMAT_OF_MODES) {
+        let version = reader.optional_text(attribute::LIMITS_VERSION).ok().flatten();
+        let needed = version.map_or_else(
+            || "the version that wrote them, or a later one".to_owned(),
+            |version| format!("zae-limiter {version} or later"),
+        );
         let reason = format!(
-            "is {format}: this level has limits of a kind, or a mode, that zae-limiter {} does not know; use the version \
-             that wrote it, or a later one",
+            "is {format}: this level has limits of a kind, or a mode, that zae-limiter {} does not know; use {needed}",
             env!("CARGO_PKG_VERSION")
         );
         return Err(reader.malformed(attribute::LIMITS_FORMAT, reason));
@@ -338,6 +396,44 @@ fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     });
     let limits = rates.chain(others).collect::<Result<Vec<_>, _>>()?;
     LimitSet::new(limits).map_err(|e| reader.malformed(attribute::SK, e.to_string()))
+}
+
+/// Limits that end, in one attribute: all of them or none.
+fn temporary_attribute(temporary: &TemporaryLimits) -> AttributeValue {
+    let limits = temporary.limits.iter();
+    let limits = limits.map(|limit| (limit.name().to_string(), s(limit.kind())));
+    let parts = [
+        (UNTIL.to_owned(), n(temporary.until.millis())),
+        (LIMITS.to_owned(), AttributeValue::M(limits.collect())),
+    ];
+    AttributeValue::M(parts.into_iter().collect())
+}
+
+fn temporary_limits(reader: &Reader<'_>) -> Result<Option<TemporaryLimits>, Malformed> {
+    let attribute = attribute::TEMPORARY_LIMITS;
+    let Some(parts) = reader.optional_map(attribute)? else {
+        return Ok(None);
+    };
+    let until = match parts.get(UNTIL) {
+        Some(AttributeValue::N(digits)) => digits.parse().ok().map(Timestamp::from_millis),
+        _ => None,
+    };
+    let until = until.ok_or_else(|| reader.malformed(attribute, "has no time at which it ends"))?;
+    let Some(AttributeValue::M(limits)) = parts.get(LIMITS) else {
+        return Err(reader.malformed(attribute, "has no limits"));
+    };
+    let unusable = |error: InvalidLimit| reader.malformed(attribute, format!("is not usable: {error}"));
+    let limit = |(name, kind): (&String, &AttributeValue)| {
+        let AttributeValue::S(kind) = kind else {
+            return Err(reader.malformed(attribute, "has a limit that is no text"));
+        };
+        let name = LimitName::from_stored(name).map_err(|error| unusable(error.into()))?;
+        let kind = LimitKind::parse_for(&name, kind).map_err(unusable)?;
+        Ok(Limit::from_kind(name, kind))
+    };
+    let limits = limits.iter().map(limit).collect::<Result<Vec<_>, _>>()?;
+    let limits = LimitSet::new(limits).map_err(|error| reader.malformed(attribute, error.to_string()))?;
+    Ok(Some(TemporaryLimits { limits, until }))
 }
 
 /// The limit in `lq_{name}` or `lc_{name}`.

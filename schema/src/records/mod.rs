@@ -10,7 +10,7 @@ mod usage;
 mod version;
 
 pub use audit::{AuditAction, AuditEvent, AuditSubject, InvalidSubject};
-pub use config::{ConfigRecord, InvalidPolicy, OnUnavailable, SystemSettings};
+pub use config::{ConfigRecord, InvalidPolicy, OnUnavailable, SystemSettings, TemporaryLimits};
 pub use entity::{EntityRecord, Metadata};
 pub use idempotency::IdempotencyRecord;
 pub use registry::{EntityConfigRegistry, ResourceRegistry};

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use zae_limiter_schema::bucket::{Attr, Attributes, Scalar};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
-    EntityRecord, Item, LimitSet, Mode, OnUnavailable, Progress, ResourceRegistry, SystemSettings, Timestamp,
-    Ulid, Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
+    EntityRecord, Item, LimitSet, Mode, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
+    TemporaryLimits, Timestamp, Ulid, Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
 };
 
 use crate::common::{
@@ -72,21 +72,19 @@ fn config_record() -> impl Strategy<Value = ConfigRecord> {
     let policy = proptest::sample::select(vec![None, Some(OnUnavailable::Allow), Some(OnUnavailable::Block)]);
     let system = any::<(Option<u32>, Option<bool>, Option<bool>)>();
     let prices = proptest::option::of(crate::money::prices());
+    let temporary = proptest::option::of((limits(), 0..=Timestamp::MAX.millis()));
+    let limits = (limits(), temporary);
     let mode = proptest::option::of(proptest::sample::select(&Mode::ALL));
     let switches = (policy, mode);
-    (
-        level(),
-        limits(),
-        switches,
-        prices,
-        any::<u64>(),
-        system,
-        unknown(),
-    )
-        .prop_map(
-            |(level, limits, (on_unavailable, mode), prices, config_version, system, unknown)| ConfigRecord {
+    (level(), limits, switches, prices, any::<u64>(), system, unknown()).prop_map(
+        |(level, (limits, temporary), (on_unavailable, mode), prices, config_version, system, unknown)| {
+            ConfigRecord {
                 level,
                 limits,
+                temporary: temporary.map(|(limits, until)| TemporaryLimits {
+                    limits,
+                    until: Timestamp::from_millis(until),
+                }),
                 on_unavailable,
                 mode,
                 prices,
@@ -97,8 +95,9 @@ fn config_record() -> impl Strategy<Value = ConfigRecord> {
                     strict_version: system.2,
                 },
                 unknown,
-            },
-        )
+            }
+        },
+    )
 }
 
 fn version() -> impl Strategy<Value = VersionRecord> {

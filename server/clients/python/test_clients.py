@@ -5,6 +5,7 @@ import os
 import sys
 import unittest
 
+import httpx
 from zae_limiter_http import RateLimiter, RateLimitExceeded, ServerError, SyncRateLimiter, Unavailable
 
 # No result of a test depends on how fast the machine is.
@@ -66,6 +67,30 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
             await again.commit()
         self.assertEqual((ended.exception.status, ended.exception.problem["ended"]), (410, "committed"))
         self.assertEqual((await LIMITER.available("py-key", "gpt-4"))["rpm"], 4)
+
+    async def test_a_repeated_request_names_the_replica_that_knows_its_key(self):
+        sent = []
+        gone = {"type": "urn:zae-limiter:problem:replica-gone", "title": "gone"}
+        granted = {"lease_id": None, "lease_ms": 0, "admission": "counted", "limits": []}
+        responses = iter(
+            [
+                httpx.Response(200, json=granted, headers={"zae-limiter-replica": "one"}),
+                httpx.Response(503, json={"title": "no response"}),
+                httpx.Response(410, json=gone),
+                httpx.Response(200, json=granted, headers={"zae-limiter-replica": "two"}),
+                httpx.Response(200, json=granted),
+            ]
+        )
+
+        def respond(request):
+            sent.append((request.headers["idempotency-key"], request.headers.get("zae-limiter-replica")))
+            return next(responses)
+
+        limiter = RateLimiter("http://limiter.test", same_replica=True)
+        limiter._http = lambda client=httpx.AsyncClient(transport=httpx.MockTransport(respond)): client
+        for key in ("a", "b", "c"):
+            await limiter.acquire("py-replica", "gpt-4", {"rpm": 1}, idempotency_key=key)
+        self.assertEqual(sent, [("a", None), ("b", "one"), ("b", "one"), ("b", None), ("c", "two")])
 
     async def test_tokens_without_a_lease_are_consumed_at_once(self):
         async with LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0) as lease:

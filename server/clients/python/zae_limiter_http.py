@@ -32,6 +32,8 @@ LOG = logging.getLogger(__name__)
 ATTEMPTS = 3
 # The most seconds between two of them.
 MAX_PAUSE = 2.0
+# The replica that processed a request, and has to process the same one again.
+REPLICA = "Zae-Limiter-Replica"
 # A lease is renewed this many times before it would expire.
 RENEWALS = 3
 
@@ -268,6 +270,9 @@ class RateLimiter:
     """A server, by its URL. Connections are kept open and belong to the event loop that they were opened in.
 
     While the server cannot be reached, `acquire` raises Unavailable, or lets calls pass with `on_unavailable="allow"`.
+
+    Of several replicas behind a load balancer, one knows an idempotency key. With `same_replica=True` all acquires of this object are
+    processed by one of them, so that a request that is sent again takes tokens once.
     """
 
     def __init__(
@@ -276,11 +281,14 @@ class RateLimiter:
         token: str | None = None,
         timeout: float = 10.0,
         on_unavailable: Literal["block", "allow"] = "block",
+        same_replica: bool = False,
     ) -> None:
         self.url = url.rstrip("/")
         self.token = token
         self.timeout = timeout
         self.on_unavailable = on_unavailable
+        self.same_replica = same_replica
+        self._replica: str | None = None
         self._client: httpx.AsyncClient | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         # Requests that end even if their callers are canceled. Each has its timeouts and attempts.
@@ -339,14 +347,23 @@ class RateLimiter:
         headers = dict(headers or {})
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
+        replica = self._replica if self.same_replica and "Idempotency-Key" in headers else None
+        if replica is not None:
+            headers[REPLICA] = replica
         timeout = self.timeout + more_time
         try:
             response = await self._http().request(method, self.url + path, json=body, headers=headers, timeout=timeout)
         except httpx.TransportError as error:
             raise Unavailable(f"{method} {self.url}{path} got no response: {error!r}") from error
+        self._replica = response.headers.get(REPLICA, self._replica)
         content = _content(response)
         if response.is_success:
             return content
+        if replica is not None and content.get("type", "").endswith(":replica-gone"):
+            # Whatever it knew of the key is lost.
+            self._replica = None
+            del headers[REPLICA]
+            return await self.request(method, path, body, headers, more_time)
         if response.status_code == 429:
             raise RateLimitExceeded(response.status_code, content)
         if response.status_code in (408, 502, 503, 504):
@@ -407,8 +424,9 @@ class SyncRateLimiter:
         token: str | None = None,
         timeout: float = 10.0,
         on_unavailable: Literal["block", "allow"] = "block",
+        same_replica: bool = False,
     ) -> None:
-        self._new_limiter = lambda: RateLimiter(url, token, timeout, on_unavailable)
+        self._new_limiter = lambda: RateLimiter(url, token, timeout, on_unavailable, same_replica)
         self._start()
 
     def _start(self) -> None:

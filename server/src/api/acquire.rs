@@ -18,13 +18,12 @@ use super::usage::EstimateBody;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::extract::{JsonBody, unique_keys};
-use crate::idempotency::{Running, Started};
+use crate::idempotency::{IDEMPOTENCY_KEY, Running, Started};
 use crate::leases::{LeaseId, Reservation};
 use crate::problem::{Problem, ProblemKind, header_fields};
 use crate::settings::Settings;
 
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
-pub(super) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+pub(in crate::api) const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// The longest idempotency key.
 const MAX_KEY_LENGTH: usize = 255;
 
@@ -125,17 +124,22 @@ impl AdmissionKind {
 /// Acquires tokens
 ///
 /// Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough, on every resource of the
-/// call. The call then goes ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
-/// sent again gets the response of the first one if that was granted.
+/// call. The call then goes ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request
+/// that is sent again gets the response of the first one if that was granted. With several replicas it has to reach the same one: the
+/// one that `Zae-Limiter-Replica` names, a field of every response to these requests.
 #[utoipa::path(
     post,
     path = "/v1/acquire",
     tag = "leases",
-    params(("Idempotency-Key" = Option<String>, Header, description = "A key of the client's choice, up to 255 characters")),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "A key of the client's choice, up to 255 characters"),
+        ("Zae-Limiter-Replica" = Option<String>, Header, description = "The field of an earlier response: that replica knows the key"),
+    ),
     request_body = AcquireRequest,
     responses(
         (status = 200, description = "The tokens were taken", body = AcquireResponse),
         (status = 409, description = "A request with this idempotency key is in progress", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "The replica that the request names is gone", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "No limits or no prices are configured, or the idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
         (status = 429, description = "A limit is exceeded; nothing was taken", body = QuotaExceededBody, content_type = "application/problem+json"),
         Problems,
@@ -292,7 +296,7 @@ impl IntoResponse for AcquireResponse {
 }
 
 /// The key, with or without the quotes of a structured field.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub(in crate::api) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get(IDEMPOTENCY_KEY) else {
         return Ok(None);
     };

@@ -66,17 +66,22 @@ pub(crate) struct AdjustBucketResponse {
 ///
 /// For a call whose lease cannot be reached because its server is gone (410 `lease-owner-gone`). The tokens that the lease took
 /// stay taken; this corrects them. Applies to the entity and to the parents that it counts on. With an `Idempotency-Key`, a
-/// request that is sent again to the same server changes nothing.
+/// request that is sent again changes nothing. With several replicas it has to reach the same one: the one that
+/// `Zae-Limiter-Replica` names, a field of every response to these requests.
 #[utoipa::path(
     post,
     path = "/v1/adjust",
     tag = "leases",
-    params(("Idempotency-Key" = Option<String>, Header, description = "A key of the client's choice, up to 255 characters")),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "A key of the client's choice, up to 255 characters"),
+        ("Zae-Limiter-Replica" = Option<String>, Header, description = "The field of an earlier response: that replica knows the key"),
+    ),
     request_body = AdjustBucketRequest,
     responses(
         (status = 200, description = "The adjustment is written", body = AdjustBucketResponse),
         (status = 202, description = "The adjustment will be written", body = AdjustBucketResponse),
         (status = 409, description = "A request with this idempotency key is in progress", body = ProblemBody, content_type = "application/problem+json"),
+        (status = 410, description = "The replica that the request names is gone", body = ProblemBody, content_type = "application/problem+json"),
         (status = 422, description = "No limits are configured, or the idempotency key was used for another request", body = ProblemBody, content_type = "application/problem+json"),
         Problems,
         BodyProblems,

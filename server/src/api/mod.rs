@@ -12,6 +12,7 @@ mod problems;
 mod usage;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -33,10 +34,10 @@ pub(crate) use acquire::{AcquireRequest, AcquireResponse};
 pub(crate) use adjust::{AdjustBucketRequest, AdjustBucketResponse};
 
 use crate::app::App;
-use crate::auth::{Scope, authorize, check_local_host};
+use crate::auth::{Caller, Scope, authorize, check_local_host};
 use crate::extract::buffered;
 use crate::problem::{Problem, ProblemKind};
-use crate::replicas::Location;
+use crate::replicas::{Forward, Location, REPLICA, owner_gone, replica_gone};
 
 const BEARER: &str = "bearer";
 
@@ -52,7 +53,7 @@ pub(crate) fn router(app: &Arc<App>) -> (Router, Document) {
     let (router, document) = OpenApiRouter::with_openapi(Base::openapi())
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
-        .merge(protected(app, Scope::Acquire, calls()))
+        .merge(calls(app))
         .merge(leases(app))
         .merge(protected(app, Scope::Read, reads()))
         .merge(protected(app, Scope::Admin, admin::routes()))
@@ -78,10 +79,12 @@ pub(crate) fn health_router() -> Router {
         .fallback(no_api)
 }
 
-fn calls() -> OpenApiRouter<Arc<App>> {
+/// The requests with idempotency keys, which another replica may know.
+fn calls(app: &Arc<App>) -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(acquire::acquire))
         .routes(routes!(adjust::adjust))
+        .route_layer(middleware::from_fn_with_state(app.clone(), admit_call))
 }
 
 /// The requests about a lease, which may be on another replica.
@@ -121,6 +124,44 @@ async fn admit(
     Ok(next.run(request).await)
 }
 
+/// Middleware: like [`admit`], and sends a request with an idempotency key to the replica that it names. A replica that forwards
+/// a request has checked the token.
+async fn admit_call(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let replica = app.replica.as_ref();
+    let forwarded = replica.and_then(|replica| replica.forwarded_caller(&request));
+    let is_forwarded = forwarded.is_some();
+    let caller = match (forwarded, app.tokens()) {
+        (Some(caller), _) => caller,
+        (None, Some(tokens)) => authorize(&tokens, request.headers(), Scope::Acquire)?,
+        (None, None) => Caller(None),
+    };
+    request.extensions_mut().insert(caller.clone());
+    let settings = &app.settings;
+    let request = buffered(request, settings.max_body_bytes, settings.body_timeout).await?;
+    let _slot = app.pools.api.take()?;
+    let Some(replica) = replica else {
+        return Ok(next.run(request).await);
+    };
+    // A replica that restarted at the address has to find out, too.
+    let owner = replica.owner_of_key(request.headers())?;
+    if let Some(owner) = owner.filter(|_| !is_forwarded) {
+        let forward = Forward {
+            owner: &owner,
+            caller: Some(&caller),
+            wait: settings.max_wait,
+            gone: replica_gone,
+        };
+        return replica.forward(forward, with_bytes(request).await?).await;
+    }
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(REPLICA, replica.name());
+    Ok(response)
+}
+
 /// Middleware: like [`admit`], and sends the request to the replica that holds the lease. A replica that forwards a request
 /// has checked the token.
 async fn admit_lease(
@@ -130,7 +171,7 @@ async fn admit_lease(
     next: Next,
 ) -> Result<Response, Problem> {
     let replica = app.replica.as_ref();
-    let forwarded = replica.is_some_and(|replica| replica.is_forwarded(&request));
+    let forwarded = replica.is_some_and(|replica| replica.forwarded_caller(&request).is_some());
     if let (Some(tokens), false) = (app.tokens(), forwarded) {
         authorize(&tokens, request.headers(), Scope::Acquire)?;
     }
@@ -139,13 +180,23 @@ async fn admit_lease(
     let _slot = app.pools.api.take()?;
     match (replica, app.locate_lease(&name)?) {
         (Some(replica), Location::At(owner)) if !forwarded => {
-            let (parts, body) = request.into_parts();
-            let body = body.collect().await.map_err(|error| Problem::internal(&error))?;
-            let request = HttpRequest::from_parts(parts, body.to_bytes());
-            replica.forward(&owner, request).await
+            let forward = Forward {
+                owner: &owner,
+                caller: None,
+                wait: Duration::ZERO,
+                gone: owner_gone,
+            };
+            replica.forward(forward, with_bytes(request).await?).await
         }
         _ => Ok(next.run(request).await),
     }
+}
+
+/// A request whose body is in memory already.
+async fn with_bytes(request: Request) -> Result<HttpRequest<Bytes>, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await.map_err(|error| Problem::internal(&error))?;
+    Ok(HttpRequest::from_parts(parts, body.to_bytes()))
 }
 
 /// Middleware: counts and logs every response. A server without tokens refuses requests that do not name this machine.

@@ -19,6 +19,7 @@ pub(crate) enum ProblemKind {
     RequestInProgress,
     LeaseEnded,
     LeaseOwnerGone,
+    ReplicaGone,
     BodyTooLarge,
     UnsupportedMediaType,
     IdempotencyKeyReused,
@@ -35,7 +36,7 @@ pub(crate) enum ProblemKind {
 impl ProblemKind {
     /// Every kind, by status.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::InvalidRequest,
         Self::Unauthorized,
         Self::Forbidden,
@@ -50,6 +51,7 @@ impl ProblemKind {
         Self::RequestInProgress,
         Self::LeaseEnded,
         Self::LeaseOwnerGone,
+        Self::ReplicaGone,
         Self::BodyTooLarge,
         Self::UnsupportedMediaType,
         Self::IdempotencyKeyReused,
@@ -80,6 +82,7 @@ impl ProblemKind {
             Self::RequestInProgress => "urn:zae-limiter:problem:request-in-progress",
             Self::LeaseEnded => "urn:zae-limiter:problem:lease-ended",
             Self::LeaseOwnerGone => "urn:zae-limiter:problem:lease-owner-gone",
+            Self::ReplicaGone => "urn:zae-limiter:problem:replica-gone",
             Self::BodyTooLarge => "urn:zae-limiter:problem:body-too-large",
             Self::UnsupportedMediaType => "urn:zae-limiter:problem:unsupported-media-type",
             Self::IdempotencyKeyReused => "urn:zae-limiter:problem:idempotency-key-reused",
@@ -111,6 +114,7 @@ impl ProblemKind {
             Self::RequestInProgress => "A request with this idempotency key is in progress",
             Self::LeaseEnded => "The lease has ended",
             Self::LeaseOwnerGone => "The server that granted the lease is gone",
+            Self::ReplicaGone => "The server that knows the idempotency key is gone",
             Self::BodyTooLarge => "The request body is too large",
             Self::UnsupportedMediaType => "The request body must be application/json",
             Self::IdempotencyKeyReused => "The idempotency key was used for another request",
@@ -134,7 +138,7 @@ impl ProblemKind {
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
             Self::EntityExists | Self::HasChildren | Self::RequestInProgress => StatusCode::CONFLICT,
-            Self::LeaseEnded | Self::LeaseOwnerGone => StatusCode::GONE,
+            Self::LeaseEnded | Self::LeaseOwnerGone | Self::ReplicaGone => StatusCode::GONE,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::IdempotencyKeyReused | Self::NoLimits | Self::NoPrices | Self::InvalidParent => {

@@ -171,6 +171,7 @@ pub(crate) fn kind_of(error: &Error) -> ProblemKind {
             ProblemKind::InvalidParent
         }
         Error::Conflict(Conflict::HasChildren { .. }) => ProblemKind::HasChildren,
+        Error::Conflict(Conflict::KeyReused { .. }) => ProblemKind::IdempotencyKeyReused,
         Error::NotFound(NotFound::Limits { .. }) => ProblemKind::NoLimits,
         Error::NotFound(NotFound::Prices { .. }) => ProblemKind::NoPrices,
         Error::Overloaded { .. } => ProblemKind::Overloaded,

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use zae_limiter::error::Conflict;
 use zae_limiter::records::ConfigRecord;
-use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, OnUnavailable};
+use zae_limiter::{ConfigChange, ConfigLevel, Error, Limit, OnUnavailable, Timestamp};
 
 use super::access::{Visitor, same};
 use super::failure::Failure;
@@ -124,7 +124,7 @@ pub(crate) async fn review(
     if !sent.is_current(stored.record.as_ref()) {
         return changed_meanwhile(&ui, &visitor, &params, &sent).await;
     }
-    match sent.limits() {
+    match sent.until().and_then(|_| sent.limits()) {
         Ok(limits) => page(&ui, &visitor, &view::confirm(&edit, &sent, &limits)),
         Err(failure) => {
             let again = page(&ui, &visitor, &view::edit(&edit, &sent, Some(&failure)));
@@ -182,13 +182,13 @@ async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitFor
         None => repository.clone(),
     };
     let (limits, seen) = (form.limits()?, stored.record.as_ref());
-    let written = if limits.is_empty() && form.policy.is_none() {
+    let written = if limits.is_empty() && form.policy.is_none() && form.until.is_empty() {
         match seen {
             Some(seen) => repository.delete_config_if_unchanged(seen).await.map(|_| ()),
             None => Ok(()),
         }
     } else {
-        let change = change(limits, form.policy, seen);
+        let change = change(limits, form.policy, form.until()?, seen);
         let level = &stored.level;
         let written = repository.set_config_if_unchanged(level, seen, change).await;
         written.map(|_| ())
@@ -200,11 +200,19 @@ async fn write(ui: &Ui, visitor: &Visitor, stored: &LevelLimits, form: &LimitFor
     }
 }
 
-fn change(limits: Vec<Limit>, policy: Option<OnUnavailable>, seen: Option<&ConfigRecord>) -> ConfigChange {
+fn change(
+    limits: Vec<Limit>,
+    policy: Option<OnUnavailable>,
+    until: Option<Timestamp>,
+    seen: Option<&ConfigRecord>,
+) -> ConfigChange {
     let mut change = ConfigChange::new();
     // A level may have a policy alone. Removing all its limits is refused: delete the level instead.
     if !limits.is_empty() || seen.is_some_and(|seen| !seen.limits.is_empty()) {
         change = change.limits(limits);
+    }
+    if let Some(until) = until {
+        change = change.until(until);
     }
     match policy {
         Some(policy) => change.on_unavailable(policy),

@@ -2,7 +2,7 @@
 
 use zae_limiter::error::InvalidLimit;
 use zae_limiter::records::ConfigRecord;
-use zae_limiter::{Error, Limit, OnUnavailable};
+use zae_limiter::{Error, Limit, OnUnavailable, Timestamp};
 
 use super::failure::Failure;
 use super::form::Form;
@@ -24,6 +24,8 @@ pub(crate) struct Row {
 pub(crate) struct LimitForm {
     pub(crate) rows: Vec<Row>,
     pub(crate) policy: Option<OnUnavailable>,
+    /// When the limits end, as it was typed; empty if they last.
+    pub(crate) until: String,
     /// What the level stored when the form was filled; empty if it stored nothing.
     pub(crate) seen: String,
 }
@@ -35,6 +37,7 @@ impl LimitForm {
         Self {
             rows: limits.map(Row::of).collect(),
             policy: record.and_then(|record| record.on_unavailable),
+            until: String::new(),
             seen: fingerprint(record),
         }
     }
@@ -64,6 +67,7 @@ impl LimitForm {
                 Some("block") => Some(OnUnavailable::Block),
                 _ => None,
             },
+            until: form.first("until").unwrap_or_default().trim().to_owned(),
             seen: form.first("seen").unwrap_or_default().to_owned(),
         }
     }
@@ -71,6 +75,23 @@ impl LimitForm {
     /// The limits, or what is wrong with the first row that is invalid.
     pub(crate) fn limits(&self) -> Result<Vec<Limit>, Failure> {
         self.rows.iter().map(Row::limit).collect()
+    }
+
+    /// When the limits end, if they do.
+    pub(crate) fn until(&self) -> Result<Option<Timestamp>, Failure> {
+        if self.until.is_empty() {
+            return Ok(None);
+        }
+        // A date alone is its midnight.
+        let candidates = [
+            self.until.clone(),
+            format!("{}Z", self.until),
+            format!("{}T00:00:00Z", self.until),
+        ];
+        let end = candidates.iter().find_map(|text| Timestamp::parse(text).ok());
+        let rule = "it must be a date such as 2026-12-01, or a time such as 2026-12-01T12:00:00Z";
+        end.map(Some)
+            .ok_or_else(|| Failure::invalid("until", &self.until, rule))
     }
 
     /// What the form asks for, in a line; empty if it is nothing.
@@ -100,6 +121,10 @@ fn fingerprint(record: Option<&ConfigRecord>) -> String {
         policy.unwrap_or("no policy").to_owned(),
     ];
     parts.extend(record.limits.iter().map(ToString::to_string));
+    if let Some(temporary) = &record.temporary {
+        parts.push(format!("until {}", temporary.until));
+        parts.extend(temporary.limits.iter().map(ToString::to_string));
+    }
     parts.join(", ")
 }
 

@@ -33,6 +33,11 @@ fn archives_come_from_a_directory_a_release_or_a_bucket() {
     );
     assert_eq!(released["filename"], file.as_str());
     let download = &evaluated.resources[&("terraform_data".to_owned(), "aggregator_archive".to_owned())];
+    assert_eq!(
+        download["triggers_replace"],
+        json!(["limiter-aggregator", "a".repeat(64), "x86_64", "<plan>"]),
+        "a missing file is downloaded again"
+    );
     let command = download["provisioner"][0]["command"].as_str().unwrap();
     assert!(
         command.contains("https://example.com/releases/v1.2.3/zae-limiter-aggregator-x86_64.zip"),

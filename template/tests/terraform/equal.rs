@@ -64,6 +64,7 @@ fn every_option_does_to_the_module_what_it_does_to_the_template() {
                 "kms_key_arn" => json!(variants::KEY),
                 "alarm_sns_topic" => json!(variants::TOPIC),
                 "archive_bucket" => json!("company-archive"),
+                "event_bus" => json!("company-events"),
                 "iam_path" => json!("/team/"),
                 "permission_boundary" => json!("team/boundary"),
                 "role_name_format" | "policy_name_format" => json!("a-{}-b"),

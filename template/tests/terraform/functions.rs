@@ -12,7 +12,7 @@ type Function = fn(FuncArgs) -> Result<Value, String>;
 /// A context with the functions and nothing else.
 #[allow(clippy::too_many_lines, reason = "a list of small functions")]
 pub(crate) fn context() -> Context<'static> {
-    let all: [(&str, Function); 29] = [
+    let all: [(&str, Function); 31] = [
         ("alltrue", |args| {
             Ok(list(&args, 0)
                 .iter()
@@ -39,6 +39,9 @@ pub(crate) fn context() -> Context<'static> {
         }),
         ("filebase64sha256", |args| {
             Ok(format!("<base64sha256 of {}>", text(&args, 0)?).into())
+        }),
+        ("fileexists", |args| {
+            Ok(std::path::Path::new(text(&args, 0)?).exists().into())
         }),
         ("filesha256", |args| {
             Ok(format!("<sha256 of {}>", text(&args, 0)?).into())
@@ -91,6 +94,7 @@ pub(crate) fn context() -> Context<'static> {
             _ => Err("one of several".to_owned()),
         }),
         ("optional", |_| Ok(Value::Null)),
+        ("plantimestamp", |_| Ok("<plan>".into())),
         ("regex", |args| {
             let Some(text) = args[1].as_str() else {
                 return Ok(Value::Null);

@@ -163,6 +163,8 @@ fn the_module_and_the_checksums_come_from_a_release() {
             ".terraform/zae-limiter/limiter/{function}-{}.zip",
             sums[function]
         ));
+        let id = format!("{}.id", fetched.display());
+        assert_eq!(fs::read_to_string(id).unwrap(), "<plan>");
         assert_eq!(
             fs::read_to_string(fetched).unwrap(),
             format!("{function} for x86_64")

@@ -21,6 +21,7 @@ use zae_limiter_archiver::{Object, Remedy, Settings, Store};
 
 use crate::command_output::CommandOutput;
 use crate::commands::function_environment;
+use crate::connect::{Place, TableLocation};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -79,7 +80,7 @@ pub(super) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let (name, aws) = (context.name()?, with_retries(&context.location.aws().await?));
     let bucket = match &arguments.bucket {
         Some(bucket) => bucket.clone(),
-        None => archive_bucket(&name, &aws).await?,
+        None => archive_bucket(&name, &aws, &context.location).await?,
     };
     let store = Bucket::new(&aws, &bucket);
     let mut events = Events::of_table(&aws, &name);
@@ -169,7 +170,7 @@ async fn put(
 }
 
 /// The bucket that the archiver writes to: an output of its stack, or a setting of the function that the Terraform module made.
-async fn archive_bucket(name: &StackName, aws: &SdkConfig) -> Result<String> {
+async fn archive_bucket(name: &StackName, aws: &SdkConfig, location: &TableLocation) -> Result<String> {
     let stack = Stack::new(name.clone(), StackOptions::default(), aws);
     let bucket = match stack.status().await? {
         Some(status) => status.outputs.get(BUCKET_OUTPUT).cloned(),
@@ -182,9 +183,13 @@ async fn archive_bucket(name: &StackName, aws: &SdkConfig) -> Result<String> {
             None => None,
         },
     };
-    bucket.ok_or_else(|| Error::NoArchive {
-        stack: name.to_string(),
-    })
+    match bucket {
+        Some(bucket) => Ok(bucket),
+        None => Err(Error::NoArchive {
+            stack: name.to_string(),
+            place: Place::of_caller(&stack, location).await,
+        }),
+    }
 }
 
 /// The same configuration with retries and timeouts.

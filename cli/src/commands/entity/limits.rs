@@ -1,7 +1,7 @@
 //! `entity set-limits`, `get-limits`, and `delete-limits`.
 
 use clap::Args;
-use zae_limiter::{ConfigLevel, EntityId, Limit, OnUnavailable, Repository};
+use zae_limiter::{ConfigLevel, EntityId, Repository};
 
 use crate::command_output::CommandOutput;
 use crate::commands::config::{LimitArguments, delete_config, show, store};
@@ -52,8 +52,7 @@ impl Target {
 }
 
 pub(super) async fn set(arguments: Set, repository: &Repository) -> Result<CommandOutput> {
-    let (limits, policy): (Vec<Limit>, Option<OnUnavailable>) = arguments.limits.parts();
-    store(repository, &arguments.target.level(), limits, policy).await
+    store(repository, &arguments.target.level(), arguments.limits).await
 }
 
 pub(super) async fn get(arguments: Get, repository: &Repository) -> Result<CommandOutput> {

@@ -14,8 +14,8 @@ use super::{logs, ready};
 use crate::error::{Error, Result};
 
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// The release that this project is tested with.
-const RELEASE: &str = "1.5.33";
+/// The release that this project is tested with, and what it needs to read the requests of CloudWatch.
+const PACKAGES: &str = "ministack==1.5.33 cbor2==5.7.1";
 
 pub(super) fn start(files: &StateFiles, given: Option<&Path>) -> Result<RunningCloud> {
     let program = find(given)?;
@@ -102,7 +102,7 @@ fn find(given: Option<&Path>) -> Result<PathBuf> {
         .ok_or_else(|| {
             Error::local(format!(
                 "MiniStack was not found; install it with `python3 -m venv .venv/ministack && \
-             .venv/ministack/bin/pip install ministack=={RELEASE}`, or pass its command with --ministack"
+             .venv/ministack/bin/pip install {PACKAGES}`, or pass its command with --ministack"
             ))
         })
 }

@@ -75,7 +75,7 @@ impl Text for Found {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let stack = super::stack(context, StackOptions::default()).await?;
-    let drift = super::of_a_stack(&stack, stack.drift().await).await?;
+    let drift = super::of_a_stack(context, &stack, stack.drift().await).await?;
     let exit = match drift.verdict {
         Verdict::Unknown => Exit::Error,
         Verdict::Drifted if arguments.detailed_exitcode => Exit::CHANGES,

@@ -43,7 +43,7 @@ struct Lag(Option<u64>);
 impl fmt::Display for Lag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            None => f.write_str("no batch in the last 15 minutes"),
+            None => f.write_str("no lag reported in the last 15 minutes"),
             Some(lag) if lag < 10_000 => write!(f, "lag {} ms", grouped(lag)),
             Some(lag) => write!(f, "lag {} s", grouped(lag / 1_000)),
         }
@@ -105,7 +105,7 @@ mod tests {
             lag_ms: None,
             ..function()
         };
-        assert!(shown(&missing).contains("no mapping, no batch in the last 15 minutes"));
+        assert!(shown(&missing).contains("no mapping, no lag reported in the last 15 minutes"));
         missing.problems = vec!["not allowed: lambda:ListEventSourceMappings".to_owned()];
         let text = shown(&missing);
         assert!(

@@ -21,6 +21,7 @@ use std::path::Path;
 use zae_limiter::stack::{Code, LambdaFunction, Stack, StackOptions, StreamReader};
 use zae_limiter_template::FunctionCode;
 
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::Format;
@@ -75,7 +76,8 @@ fn not_built(options: &StackOptions, directory: &Path) -> Vec<LambdaFunction> {
 fn warning(missing: &[LambdaFunction], options: &StackOptions, directory: &Path) -> String {
     let names: Vec<_> = missing.iter().map(|function| function.as_str()).collect();
     format!(
-        "warning: {} has no {} archive of the {}, so a deployed function keeps its code; build it with `make functions ARCH={}`",
+        "warning: {} has no {} archive of the {}: what is deployed keeps its code, and a new function has none; build it with \
+         `make functions ARCH={}`",
         directory.display(),
         options.lambda_architecture(),
         names.join(" and the "),
@@ -85,6 +87,7 @@ fn warning(missing: &[LambdaFunction], options: &StackOptions, directory: &Path)
 
 /// The result of an operation that needs a stack. Where Terraform manages the table instead, the error says so.
 async fn of_a_stack<T>(
+    context: &Context,
     stack: &Stack,
     result: std::result::Result<T, zae_limiter::stack::Error>,
 ) -> Result<T> {
@@ -92,6 +95,7 @@ async fn of_a_stack<T>(
     if missing && stack.is_managed_by_terraform().await.unwrap_or_default() {
         return Err(Error::OfTerraform {
             table: stack.name().to_string(),
+            place: Place::of_caller(stack, &context.location).await,
         });
     }
     Ok(result?)

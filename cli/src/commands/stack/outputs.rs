@@ -60,7 +60,7 @@ pub(super) fn main_lines(stack: &str, outputs: &BTreeMap<String, String>) -> Vec
 
 pub(crate) async fn run(_: Arguments, context: &Context) -> Result<CommandOutput> {
     let stack = super::stack(context, StackOptions::default()).await?;
-    let status = super::of_a_stack(&stack, stack.existing_status().await).await?;
+    let status = super::of_a_stack(context, &stack, stack.existing_status().await).await?;
     Ok(CommandOutput::new(Outputs {
         name: status.name,
         outputs: status.outputs,

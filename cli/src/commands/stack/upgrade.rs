@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
     let deployed = super::stack(context, StackOptions::default()).await?;
-    let deployed = super::of_a_stack(&deployed, deployed.deployed_options().await).await?;
+    let deployed = super::of_a_stack(context, &deployed, deployed.deployed_options().await).await?;
     let options = arguments.wanted.changes_to(&deployed)?;
     let mut stack = arguments
         .allowed

@@ -1,6 +1,6 @@
 //! `usage list`: usage by window, as a table or as charts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use serde::{Serialize, Serializer};
@@ -58,6 +58,9 @@ struct JsonSnapshot<'a> {
     refusals: i64,
     observed: i64,
     counters: &'a BTreeMap<LimitName, i64>,
+    /// The percentages of quotas that were reached.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    thresholds: &'a BTreeMap<LimitName, BTreeSet<u8>>,
 }
 
 impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
@@ -72,6 +75,7 @@ impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
             refusals: snapshot.refusals,
             observed: snapshot.observed,
             counters: &snapshot.counters,
+            thresholds: &snapshot.thresholds,
         }
     }
 }

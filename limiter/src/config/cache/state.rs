@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lru::LruCache;
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{ConfigLevel, EntityId, Resource};
+use zae_limiter_schema::{ConfigLevel, EntityId, Resource, Timestamp};
 
 use super::flight::{Flights, Reading};
 use super::in_common::InCommon;
@@ -140,7 +140,13 @@ impl State {
     }
 
     /// What applies, if every level is known and need not be reloaded.
-    pub(super) fn lookup(&mut self, key: &BucketKey, now: Duration, defaults: &Defaults) -> Option<Known> {
+    pub(super) fn lookup(
+        &mut self,
+        key: &BucketKey,
+        now: Duration,
+        calendar: impl FnOnce() -> Timestamp,
+        defaults: &Defaults,
+    ) -> Option<Known> {
         let generation = self.generation;
         let entry = self.entries.get_mut(key)?;
         let own_age = entry.own.age(now);
@@ -170,7 +176,10 @@ impl State {
                 resource: resource.value.clone(),
                 system: system.value.clone(),
             };
-            let resolved = resolution::resolve(&entry.own.value, &shared, defaults);
+            let calendar = calendar();
+            let resolved = resolution::resolve(&entry.own.value, &shared, defaults, calendar);
+            let ends = resolution::next_end(&entry.own.value, &shared, calendar);
+            let ends = ends.map_or(Duration::MAX, |end| now + until(end, calendar));
             // What is built from an unchanged result goes on being used.
             let last = [in_common.cloned(), entry.result.take()];
             let mut last = last.into_iter().flatten().map(|cached| cached.configs.clone());
@@ -179,7 +188,7 @@ impl State {
                 configs: unchanged.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved))),
                 stale: ages.contains(&Age::Stale),
                 validity: Validity {
-                    until: system.unchanged_until().min(resource.unchanged_until()),
+                    until: system.unchanged_until().min(resource.unchanged_until()).min(ends),
                     generation,
                 },
             });
@@ -198,9 +207,11 @@ impl State {
         key: &BucketKey,
         resolved: ResolvedConfig,
         now: Duration,
+        calendar: Timestamp,
         defaults: &Defaults,
     ) -> Arc<BucketConfigs> {
-        let known = self.lookup(key, now, defaults).map(|known| known.configs);
+        let known = self.lookup(key, now, || calendar, defaults);
+        let known = known.map(|known| known.configs);
         let same = known.filter(|configs| *configs.resolved == resolved);
         same.unwrap_or_else(|| Arc::new(BucketConfigs::of(resolved)))
     }
@@ -297,6 +308,22 @@ impl State {
         }
     }
 
+    /// What applies at this time by what was last read, however long ago.
+    pub(super) fn resolved_at(
+        &self,
+        key: &BucketKey,
+        calendar: Timestamp,
+        defaults: &Defaults,
+    ) -> Option<Arc<ResolvedConfig>> {
+        let own = &self.entries.peek(key)?.own.value;
+        let level = |level| self.shared.peek(&level).map(|level| level.value.clone());
+        let shared = SharedConfig {
+            resource: level(ConfigLevel::Resource(key.resource.clone()))?,
+            system: level(ConfigLevel::System)?,
+        };
+        Some(Arc::new(resolution::resolve(own, &shared, defaults, calendar)))
+    }
+
     /// What applied when it was last looked up, however long ago.
     pub(super) fn last_resolved(&self, key: &BucketKey) -> Option<&Arc<ResolvedConfig>> {
         let result = self.entries.peek(key)?.result.as_ref()?;
@@ -329,6 +356,11 @@ impl Load {
     fn is_older_than<T>(self, present: &Timed<T>) -> bool {
         !self.consistent && self.started < present.kept
     }
+}
+
+/// How long it is until then.
+fn until(end: Timestamp, now: Timestamp) -> Duration {
+    Duration::from_millis(u64::try_from(end.since(now)).unwrap_or(0))
 }
 
 /// Puts an entry into a cache of this size at most. Returns how many had to make room for it. A cache that is made with its

@@ -13,6 +13,7 @@ fn limits(capacity: u64) -> LimitSet {
 fn level(content: Content) -> LevelConfig {
     let (limit, on_unavailable, mode) = content.unwrap_or_default();
     LevelConfig {
+        temporary: None,
         limits: limit.map(limits).unwrap_or_default(),
         switches: Switches { on_unavailable, mode },
         prices: None,
@@ -43,7 +44,7 @@ proptest! {
             limits: builder_limit.map(limits).unwrap_or_default(),
             on_unavailable: OnUnavailable::Block,
         };
-        let resolved = resolve(&own, &shared, &defaults);
+        let resolved = resolve(&own, &shared, &defaults, Timestamp::MIN);
 
         let sources = [ConfigOrigin::Entity, ConfigOrigin::EntityDefault, ConfigOrigin::Resource, ConfigOrigin::System, ConfigOrigin::Builder];
         let all: Vec<Content> = contents.into_iter().chain([Some((builder_limit, Some(OnUnavailable::Block), Some(Mode::Enforce)))]).collect();
@@ -83,6 +84,49 @@ fn prices_of_the_resource_come_before_those_of_the_system_and_entities_have_none
             resource: Arc::new(level(resource)),
             system: Arc::new(level(system)),
         };
-        assert_eq!(resolve(&own, &shared, &defaults).prices, level(applies).prices);
+        assert_eq!(
+            resolve(&own, &shared, &defaults, Timestamp::MIN).prices,
+            level(applies).prices
+        );
     }
+}
+
+/// A level with limits that end.
+fn raised(standing: &[&str], until: Timestamp) -> LevelConfig {
+    let set = |texts: &[&str]| LimitSet::new(texts.iter().map(|text| text.parse().unwrap())).unwrap();
+    LevelConfig {
+        limits: set(standing),
+        temporary: Some(Arc::new(TemporaryLimits {
+            limits: set(&["rpm:500"]),
+            until,
+        })),
+        ..LevelConfig::default()
+    }
+}
+
+#[test]
+fn limits_that_end_apply_until_then_and_the_earliest_end_is_known() {
+    let (noon, evening) = (Timestamp::from_millis(1_000), Timestamp::from_millis(2_000));
+    let own = OwnConfig {
+        entity: raised(&[], noon),
+        ..OwnConfig::default()
+    };
+    let shared = SharedConfig {
+        resource: Arc::new(raised(&["rpm:20"], evening)),
+        ..SharedConfig::default()
+    };
+    let defaults = Defaults {
+        limits: LimitSet::default(),
+        on_unavailable: OnUnavailable::Block,
+    };
+    let at = |now: Timestamp| {
+        let resolved = resolve(&own, &shared, &defaults, now);
+        let capacity = resolved.limits.named("rpm").unwrap().capacity().get();
+        (capacity, resolved.limits_from.unwrap(), resolved.limits_until)
+    };
+    assert_eq!(at(noon.plus_millis(-1)), (500, ConfigOrigin::Entity, Some(noon)));
+    assert_eq!(at(noon), (500, ConfigOrigin::Resource, Some(evening)));
+    assert_eq!(at(evening), (20, ConfigOrigin::Resource, None));
+    let ends = [noon.plus_millis(-1), noon, evening].map(|now| next_end(&own, &shared, now));
+    assert_eq!(ends, [Some(noon), Some(evening), None]);
 }

@@ -170,6 +170,8 @@ pub(crate) struct UpdateEntity {
     cascade: Option<bool>,
     /// Other notes, in place of all that it has.
     metadata: Option<Map<String, Value>>,
+    /// Why, for the audit trail.
+    reason: Option<String>,
 }
 
 /// Tells null from a missing field.
@@ -212,6 +214,9 @@ pub(crate) async fn update(
     }
     if let Some(metadata) = request.metadata {
         change = change.replace_metadata(metadata);
+    }
+    if let Some(reason) = request.reason {
+        change = change.reason(reason);
     }
     let record = repository.update_entity(entity, change).await?;
     Ok(Json(record.into()))

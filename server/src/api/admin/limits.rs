@@ -7,8 +7,10 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::error::InvalidLimit;
-use zae_limiter::records::ConfigRecord;
-use zae_limiter::{ConfigChange, ConfigLevel, EntityId, Error, Limit, LimitKind, OnUnavailable, Resource};
+use zae_limiter::records::{ConfigRecord, TemporaryLimits};
+use zae_limiter::{
+    ConfigChange, ConfigLevel, EntityId, Error, Limit, LimitKind, OnUnavailable, Resource, Timestamp,
+};
 
 use super::ActingRepository;
 use super::mode::ModeName;
@@ -192,6 +194,24 @@ impl From<OnUnavailable> for Policy {
     }
 }
 
+/// Limits that end.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TemporaryLimitsBody {
+    /// The limits.
+    limits: Vec<LimitBody>,
+    /// When they end.
+    until: String,
+}
+
+impl From<&TemporaryLimits> for TemporaryLimitsBody {
+    fn from(temporary: &TemporaryLimits) -> Self {
+        Self {
+            limits: temporary.limits.iter().map(LimitBody::from).collect(),
+            until: temporary.until.to_string(),
+        }
+    }
+}
+
 /// What a level stores.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LevelLimits {
@@ -203,6 +223,8 @@ pub(crate) struct LevelLimits {
     resource: Option<String>,
     /// Its limits. Without any, the next level decides.
     limits: Vec<LimitBody>,
+    /// Limits that apply in place of these until they end.
+    temporary_limits: Option<TemporaryLimitsBody>,
     /// Its policy. Without one, the next level decides.
     on_unavailable: Option<Policy>,
     /// Its mode, which `PUT /v1/mode` sets. Without one, the next level decides.
@@ -214,11 +236,14 @@ pub(crate) struct LevelLimits {
 impl LevelLimits {
     fn new(query: LevelQuery, level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
         let limits = record.map(|record| record.limits.iter().map(LimitBody::from).collect());
+        let now = std::time::SystemTime::now().into();
+        let temporary = record.and_then(|record| record.temporary_at(now));
         Self {
             level: level.kind().to_string(),
             entity_id: query.entity,
             resource: query.resource,
             limits: limits.unwrap_or_default(),
+            temporary_limits: temporary.map(TemporaryLimitsBody::from),
             on_unavailable: record.and_then(|record| record.on_unavailable).map(Policy::from),
             mode: record.and_then(|record| record.mode).map(ModeName::from),
             config_version: record.map(|record| record.config_version),
@@ -249,8 +274,12 @@ pub(crate) async fn show(
 pub(crate) struct SetLimits {
     /// Its limits.
     limits: Vec<LimitBody>,
-    /// Its policy; without one, the next level decides.
+    /// Its policy; without one, the next level decides. Where the limits end, its policy stays.
     on_unavailable: Option<Policy>,
+    /// The limits end at this time, such as `2026-12-01T00:00:00Z`. What the level stores applies again then.
+    until: Option<String>,
+    /// Why, for the audit trail.
+    reason: Option<String>,
 }
 
 /// Sets the limits of a level
@@ -276,10 +305,19 @@ pub(crate) async fn set(
     let level = query.level()?;
     let limits = request.limits.into_iter().map(LimitBody::parse);
     let change = ConfigChange::new().limits(limits.collect::<Result<Vec<_>, _>>()?);
-    let change = match request.on_unavailable {
+    let mut change = match request.on_unavailable {
         Some(policy) => change.on_unavailable(policy.into()),
+        None if request.until.is_some() => change,
         None => change.without_on_unavailable(),
     };
+    if let Some(until) = &request.until {
+        let rule = "it must be a time in UTC such as 2026-12-01T00:00:00Z";
+        let end = Timestamp::parse(until).map_err(|_| Problem::invalid("until", until, rule))?;
+        change = change.until(end);
+    }
+    if let Some(reason) = request.reason {
+        change = change.reason(reason);
+    }
     let record = repository.set_config(&level, change).await?;
     Ok(Json(LevelLimits::new(query, &level, Some(&record))))
 }

@@ -1,6 +1,7 @@
 //! What needs the scope `admin`: entities, limits, usage and the audit trail.
 
 mod audit;
+mod bucket;
 mod entities;
 mod limits;
 mod mode;
@@ -27,6 +28,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(limits::show, limits::set, limits::delete))
         .routes(routes!(mode::show, mode::set, mode::delete))
         .routes(routes!(mode::refresh))
+        .routes(routes!(bucket::top_up))
+        .routes(routes!(bucket::reset))
         .routes(routes!(prices::show, prices::set, prices::delete))
         .routes(routes!(usage::list))
         .routes(routes!(audit::list))

@@ -88,6 +88,8 @@ pub(crate) struct Usage {
     observed: i64,
     /// Tokens by limit. A negative number means that more was given back than taken in the window.
     counters: BTreeMap<String, i64>,
+    /// Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at.
+    thresholds: BTreeMap<String, Vec<u32>>,
 }
 
 impl From<UsageSnapshot> for Usage {
@@ -104,6 +106,11 @@ impl From<UsageSnapshot> for Usage {
             observed: snapshot.observed,
             counters: counters
                 .map(|(limit, count)| (limit.to_string(), *count))
+                .collect(),
+            thresholds: snapshot
+                .thresholds
+                .iter()
+                .map(|(limit, all)| (limit.to_string(), all.iter().copied().map(u32::from).collect()))
                 .collect(),
         }
     }

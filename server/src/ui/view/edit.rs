@@ -74,6 +74,14 @@ pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>)
                     }
                 }
             }
+            div {
+                label for="until" { "Until" }
+                input #until name="until" value=(form.until) placeholder="2026-12-01" autocomplete="off"
+                    aria-describedby="until-note";
+                p.note #until-note {
+                    "A date or time in UTC at which these limits end and those that the level has now apply again. Empty: they last."
+                }
+            }
             div.actions {
                 button type="submit" { "Review the change" }
                 a.button href="/ui/limits" { "Cancel" }
@@ -108,7 +116,7 @@ fn input_row(number: usize, row: &Row) -> Markup {
 
 /// What would change, and the button that changes it.
 pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> View {
-    let deletes = limits.is_empty() && form.policy.is_none();
+    let deletes = limits.is_empty() && form.policy.is_none() && form.until.is_empty();
     let stored = edit.stored;
     let before = level_name::limits(stored);
     let after: Vec<_> = limits.iter().map(ToString::to_string).collect();
@@ -117,6 +125,7 @@ pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> Vi
         dl.compare {
             dt { "Current limits" } dd { (or_none(&before)) }
             dt { "New limits" } dd { strong { (or_none(&after.join(" "))) } }
+            @if !form.until.is_empty() { dt { "Until" } dd { strong { (form.until) } } }
             dt { "While unavailable now" } dd { (policy(stored.and_then(|record| record.on_unavailable))) }
             dt { "While unavailable then" } dd { strong { (policy(form.policy)) } }
         }
@@ -131,6 +140,7 @@ pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> Vi
                 input type="hidden" name="refill" value=(row.refill);
             }
             input type="hidden" name="policy" value=(form.policy.map_or("", level_name::policy));
+            input type="hidden" name="until" value=(form.until);
             div.actions {
                 button type="submit" { @if deletes { "Delete these limits" } @else { "Change the limits" } }
                 a.button href=(edit.address("/ui/limits/edit")) { "Back" }

@@ -1,5 +1,7 @@
 //! Stored limits as a tree of four levels.
 
+use std::time::SystemTime;
+
 use maud::{Markup, html};
 use zae_limiter::money::Prices;
 use zae_limiter::records::ConfigRecord;
@@ -40,10 +42,8 @@ fn edit_link(url: &Url, what: &str, edit: bool) -> Markup {
 /// What a level stores, in a line.
 fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
     let stores = |record: &&ConfigRecord| {
-        !record.limits.is_empty()
-            || record.on_unavailable.is_some()
-            || record.mode.is_some()
-            || record.prices.is_some()
+        let has_limits = !record.limits.is_empty() || record.temporary.is_some();
+        has_limits || record.on_unavailable.is_some() || record.mode.is_some() || record.prices.is_some()
     };
     let record = record.filter(stores);
     html! {
@@ -52,6 +52,10 @@ fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
             Some(record) => {
                 @for limit in record.limits.iter() { code.limit { (limit) } " " }
                 @if record.limits.is_empty() { span.inherits { (otherwise) } " " }
+                @if let Some(temporary) = record.temporary_at(SystemTime::now().into()) {
+                    span.policy { "until " (temporary.until) ":" } " "
+                    @for limit in temporary.limits.iter() { code.limit { (limit) } " " }
+                }
                 @if let Some(policy) = record.on_unavailable {
                     span.policy { "while unavailable: " (level_name::policy(policy)) }
                 }
