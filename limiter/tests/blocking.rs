@@ -38,7 +38,7 @@ fn all_kinds_of_limits_are_taken_together_and_permits_are_released() {
     let limits = ["rpd:10/day", "spend:100 per month", "parallel:1 at once for 60s"];
     let limits: Vec<Limit> = limits.iter().map(|text| text.parse().unwrap()).collect();
     let set = limiter.repository().set_limits("user-1", "gpt-4", limits);
-    limiter.wait(set.into_future()).unwrap();
+    limiter.wait(set).unwrap();
     let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 1);
     let all = || call().consume("spend", 60).consume("parallel", 1);
     let mut lease = all().lease().unwrap();
