@@ -9,6 +9,7 @@ mod acquire;
 mod archive;
 mod audit;
 mod book;
+mod budgets;
 #[cfg(feature = "bundled-functions")]
 mod bundled;
 mod clients;

@@ -311,6 +311,11 @@ impl Lease {
         self.lease.admission()
     }
 
+    /// True if permits of a limit on calls in flight have expired: see [`Lease::is_lost`](crate::Lease::is_lost).
+    pub fn is_lost(&self) -> bool {
+        self.lease.is_lost()
+    }
+
     /// The entity this lease is charged to.
     pub fn entity(&self) -> &EntityId {
         self.lease.entity()

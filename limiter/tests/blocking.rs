@@ -33,6 +33,40 @@ fn available(limiter: &RateLimiter, limit: &str) -> i64 {
 }
 
 #[test]
+fn all_kinds_of_limits_are_taken_together_and_permits_are_released() {
+    let limiter = limiter();
+    let limits = ["rpd:10/day", "spend:100 per month", "parallel:1 at once for 60s"];
+    let limits: Vec<Limit> = limits.iter().map(|text| text.parse().unwrap()).collect();
+    limiter
+        .repository()
+        .set_limits("user-1", "gpt-4", limits)
+        .unwrap();
+    let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 1);
+    let all = || call().consume("spend", 60).consume("parallel", 1);
+    let mut lease = all().lease().unwrap();
+    assert!(!lease.is_lost());
+    assert!(
+        matches!(all().lease(), Err(Error::Refused(_))),
+        "the permit is held"
+    );
+    lease.adjust("spend", -30);
+    lease.commit().unwrap();
+    assert_eq!(
+        (available(&limiter, "spend"), available(&limiter, "parallel")),
+        (70, 1)
+    );
+    all().lease().unwrap().commit().unwrap();
+    assert!(
+        matches!(all().lease(), Err(Error::Refused(_))),
+        "the quota is used up"
+    );
+    assert_eq!(
+        (available(&limiter, "rpd"), available(&limiter, "parallel")),
+        (8, 1)
+    );
+}
+
+#[test]
 fn several_resources_are_taken_and_corrected_together() {
     let limiter = limiter();
     let call = limiter.acquire("user-1", "gpt-4").consume("rpd", 4);

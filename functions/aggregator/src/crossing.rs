@@ -40,14 +40,16 @@ impl Standing {
             number(&name, image.get(name.as_str())?).ok()
         };
         let alerts = image.get(name(QuotaField::Alerts).as_str());
-        let end = number(QuotaField::PeriodEnd)?;
-        let topped_up =
-            number(QuotaField::ToppedUp).filter(|_| number(QuotaField::ToppedUpUntil) == Some(end));
+        let period_end = i64::try_from(number(QuotaField::PeriodEnd)?).ok()?;
+        let is_of_period = |until: &i128| *until == i128::from(period_end);
+        let topped_up = number(QuotaField::ToppedUpUntil)
+            .filter(is_of_period)
+            .and_then(|_| number(QuotaField::ToppedUp));
         Some(Self {
             alerts: Thresholds::from_stored(alerts.and_then(|value| text_of(value)).unwrap_or_default()),
             used: number(QuotaField::Used)?,
             amount: number(QuotaField::Amount)? + topped_up.unwrap_or(0),
-            period_end: i64::try_from(end).ok()?,
+            period_end,
         })
         .filter(|standing| {
             standing.amount > 0 && (0..=Timestamp::MAX.millis()).contains(&standing.period_end)

@@ -65,7 +65,7 @@ fn known_chain(buckets: &Buckets, part: &Part, prices: Option<&Prices>) -> Optio
                 let now = shared.now();
                 let quotas = image.quotas.iter();
                 quotas
-                    .map(|(limit, quota)| (limit.clone(), quota.amount - quota.at(now).0))
+                    .map(|(limit, quota)| (limit.clone(), quota.left_at(now)))
                     .collect()
             }),
             key,

@@ -175,6 +175,19 @@ async fn story() {
 }
 
 #[test]
+fn a_refusal_is_recorded_for_the_resource_that_refused() {
+    let memory = recorded(async || {
+        let stage = Stage::new();
+        let limiter = stage.limiter(&["rpm:2"]).await;
+        let call = limiter.acquire("user-1", GPT).consume("rpm", 1);
+        exceeded(call.and("budget").consume("rpm", 3).await.unwrap_err());
+    });
+    assert_eq!(memory.values("refusals_total", &["budget", "rpm"]), [1.0]);
+    assert!(memory.values("refusals_total", &[GPT, "rpm"]).is_empty());
+    assert_eq!(memory.values("acquires_total", &[GPT, "refused"]), [1.0]);
+}
+
+#[test]
 fn the_list_has_every_metric_with_its_kind_and_labels() {
     let memory = recorded(story);
     let recorded: BTreeSet<_> = memory

@@ -24,6 +24,7 @@ mod faults;
 mod foreign_trees;
 mod layer;
 mod layer_costs;
+mod layer_permits;
 mod leases;
 mod limits_of_a_call;
 mod local;

@@ -51,6 +51,8 @@ pub const VERSION: &str = "version";
 pub const CONFIG_VERSION: &str = "config_version";
 /// Configurations: the format of the limits, where they are not all rates. A client that does not know it refuses the level.
 pub const LIMITS_FORMAT: &str = "limits_format";
+/// The first version that knows that format.
+pub const LIMITS_VERSION: &str = "limits_version";
 /// Configurations: limits that end, and when. A client that does not know the attribute uses the limits that last.
 pub const TEMPORARY_LIMITS: &str = "limits_until";
 /// Configurations: what happens while the table is unavailable.

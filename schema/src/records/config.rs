@@ -101,7 +101,7 @@ pub struct ConfigRecord {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     attribute::PK,
     attribute::SK,
     attribute::GSI3PK,
@@ -111,6 +111,7 @@ const KNOWN: [&str; 12] = [
     attribute::ON_UNAVAILABLE,
     attribute::CONFIG_VERSION,
     attribute::LIMITS_FORMAT,
+    attribute::LIMITS_VERSION,
     attribute::AUDIT_RETENTION_DAYS,
     attribute::AUTO_UPDATE,
     attribute::STRICT_VERSION,
@@ -130,6 +131,8 @@ const LIMITS: &str = "limits";
 
 /// The format of levels that have other limits than rates.
 const LIMITS_FORMAT: u32 = 2;
+/// The first version that knows it, for the error of those that do not.
+const LIMITS_VERSION: &str = "0.1.0";
 
 /// The name in `l_{name}_{field}`, for one of the four fields of a rate.
 fn rate_attribute(attribute: &str) -> Option<(&str, &str)> {
@@ -180,6 +183,7 @@ impl ConfigRecord {
         }
         if limits.iter().any(|limit| limit.rate().is_none()) {
             attributes.push((attribute::LIMITS_FORMAT.to_owned(), n(LIMITS_FORMAT)));
+            attributes.push((attribute::LIMITS_VERSION.to_owned(), s(LIMITS_VERSION)));
         }
         attributes
     }
@@ -209,8 +213,12 @@ impl ConfigRecord {
 
     /// True for an attribute that holds part of a limit.
     pub fn is_limit_attribute(attribute: &str) -> bool {
-        attribute == attribute::LIMITS_FORMAT
-            || attribute == attribute::TEMPORARY_LIMITS
+        let whole = [
+            attribute::LIMITS_FORMAT,
+            attribute::LIMITS_VERSION,
+            attribute::TEMPORARY_LIMITS,
+        ];
+        whole.contains(&attribute)
             || rate_attribute(attribute).is_some()
             || other_kind_attribute(attribute).is_some()
     }
@@ -333,9 +341,13 @@ fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
 fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     let format: Option<u32> = reader.optional_number(attribute::LIMITS_FORMAT)?;
     if let Some(format) = format.filter(|format| *format > LIMITS_FORMAT) {
+        let version = reader.optional_text(attribute::LIMITS_VERSION).ok().flatten();
+        let needed = version.map_or_else(
+            || "the version that wrote them, or a later one".to_owned(),
+            |version| format!("zae-limiter {version} or later"),
+        );
         let reason = format!(
-            "is {format}: this level has limits of a kind that zae-limiter {} does not know; use the version that \
-             wrote them, or a later one",
+            "is {format}: this level has limits of a kind that zae-limiter {} does not know; use {needed}",
             env!("CARGO_PKG_VERSION")
         );
         return Err(reader.malformed(attribute::LIMITS_FORMAT, reason));

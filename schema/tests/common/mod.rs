@@ -297,6 +297,7 @@ pub fn any_item() -> impl Strategy<Value = Item> {
         "q_spend",
         "c_parallel",
         "limits_format",
+        "limits_version",
         "q_spend_us",
         "q_spend_pe",
         "q_spend_cp",

@@ -47,6 +47,7 @@ fn a_level_with_every_kind_of_limit_as_it_stands_in_the_table() {
     assert_eq!(item.get("lc_parallel"), Some(&text("8 at once for 10min")));
     assert_eq!(item.get("l_rpm_bx"), Some(&number(150)));
     assert_eq!(item.get("limits_format"), Some(&number(2)));
+    assert_eq!(item.get("limits_version"), Some(&text("0.1.0")));
     assert_eq!(ConfigRecord::from_item(&item).unwrap(), all_kinds());
 }
 
@@ -145,9 +146,18 @@ fn a_level_in_a_later_format_is_refused_and_says_what_to_do() {
         reason.starts_with("is 3: this level has limits of a kind"),
         "{reason}"
     );
+    assert!(reason.ends_with("use zae-limiter 0.1.0 or later"), "{reason}");
+    let mut item = all_kinds().to_item();
+    item.inner_mut().insert("limits_format".to_owned(), number(3));
+    item.inner_mut()
+        .insert("limits_version".to_owned(), text("0.9.0"));
+    let error = ConfigRecord::from_item(&item).unwrap_err().to_string();
+    assert!(error.contains("use zae-limiter 0.9.0 or later"), "{error}");
+    item.inner_mut().remove("limits_version");
+    let error = ConfigRecord::from_item(&item).unwrap_err().to_string();
     assert!(
-        reason.contains("use the version that wrote them, or a later one"),
-        "{reason}"
+        error.contains("use the version that wrote them, or a later one"),
+        "{error}"
     );
     for known in [1, 2] {
         let mut item = all_kinds().to_item();

@@ -4,6 +4,7 @@ mod acquire;
 mod admin;
 mod attack;
 mod auth;
+mod budgets;
 mod combining;
 mod idempotency;
 mod input;

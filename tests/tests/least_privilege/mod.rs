@@ -220,6 +220,10 @@ async fn manages(limiter: &RateLimiter) {
         .commit()
         .await
         .unwrap();
+    let repository = limiter.repository();
+    repository.top_up("other", "gpt-4", "rpm", 1).await.unwrap();
+    repository.reset("other", "gpt-4").await.unwrap();
+    repository.set_parent("other", None).await.unwrap();
     limiter.repository().delete_entity("other").await.unwrap();
     limiter.repository().migrate(Migrate::pending()).await.unwrap();
 }
