@@ -311,6 +311,11 @@ impl Lease {
         self.lease.admission()
     }
 
+    /// True if permits of a limit on calls in flight have expired: see [`Lease::is_lost`](crate::Lease::is_lost).
+    pub fn is_lost(&self) -> bool {
+        self.lease.is_lost()
+    }
+
     /// The entity this lease is charged to.
     pub fn entity(&self) -> &EntityId {
         self.lease.entity()
@@ -353,6 +358,12 @@ impl Lease {
     /// How every limit stood after the lease was taken, the entity's own first, then its parents'.
     pub fn statuses(&self) -> Vec<LimitStatus> {
         self.lease.statuses()
+    }
+
+    /// The limits that would have refused the call if they were enforced: see
+    /// [`Lease::observed_limits`](crate::Lease::observed_limits).
+    pub fn observed_limits(&self) -> Vec<LimitStatus> {
+        self.lease.observed_limits()
     }
 
     /// Corrects what was used: see [`Lease::adjust`](crate::Lease::adjust).

@@ -33,6 +33,38 @@ fn available(limiter: &RateLimiter, limit: &str) -> i64 {
 }
 
 #[test]
+fn all_kinds_of_limits_are_taken_together_and_permits_are_released() {
+    let limiter = limiter();
+    let limits = ["rpd:10/day", "spend:100 per month", "parallel:1 at once for 60s"];
+    let limits: Vec<Limit> = limits.iter().map(|text| text.parse().unwrap()).collect();
+    let set = limiter.repository().set_limits("user-1", "gpt-4", limits);
+    limiter.wait(set).unwrap();
+    let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 1);
+    let all = || call().consume("spend", 60).consume("parallel", 1);
+    let mut lease = all().lease().unwrap();
+    assert!(!lease.is_lost());
+    assert!(
+        matches!(all().lease(), Err(Error::Refused(_))),
+        "the permit is held"
+    );
+    lease.adjust("spend", -30);
+    lease.commit().unwrap();
+    assert_eq!(
+        (available(&limiter, "spend"), available(&limiter, "parallel")),
+        (70, 1)
+    );
+    all().lease().unwrap().commit().unwrap();
+    assert!(
+        matches!(all().lease(), Err(Error::Refused(_))),
+        "the quota is used up"
+    );
+    assert_eq!(
+        (available(&limiter, "rpd"), available(&limiter, "parallel")),
+        (8, 1)
+    );
+}
+
+#[test]
 fn several_resources_are_taken_and_corrected_together() {
     let limiter = limiter();
     let call = limiter.acquire("user-1", "gpt-4").consume("rpd", 4);
@@ -327,4 +359,22 @@ fn what_is_stored_and_the_stack_are_reached_without_async() {
         none.to_string().contains("an embedded table has no stack"),
         "{none}"
     );
+}
+
+#[test]
+fn leases_and_errors_follow_the_mode() {
+    let store = EmbeddedStore::memory().unwrap();
+    let limiter = limiter_in(&store);
+    let level = zae_limiter::ConfigLevel::System;
+    let set = |mode| {
+        limiter.wait(limiter.repository().set_mode(&level, mode)).unwrap();
+    };
+    let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 11).lease();
+    set(zae_limiter::Mode::Observe);
+    let observed = call().unwrap();
+    assert_eq!(observed.admission(), zae_limiter::Admission::Observed);
+    assert_eq!(observed.observed_limits()[0].limit.name().as_str(), "rpd");
+    observed.commit().unwrap();
+    set(zae_limiter::Mode::Disabled);
+    assert!(matches!(call(), Err(Error::Disabled { .. })));
 }

@@ -47,10 +47,22 @@ impl RateLimiter {
     ) -> PyResult<Call> {
         let acquire = self.limiter.get()?.acquire(entity_id, resource);
         Ok(Call::acquire(self.abandoned.clone(), async move {
-            let options = options.map(|options| settings::read("options", &options)).transpose()?;
-            let Options { own, also, on_unavailable, wait } = options.unwrap_or_default();
+            let options = options
+                .map(|options| settings::read("options", &options))
+                .transpose()?;
+            let Options {
+                own,
+                also,
+                on_unavailable,
+                wait,
+            } = options.unwrap_or_default();
             let mut acquire = own.of(consume, acquire);
-            for Also { resource, consume, part } in also {
+            for Also {
+                resource,
+                consume,
+                part,
+            } in also
+            {
                 acquire = part.of(consume, acquire.and(resource));
             }
             if let Some(policy) = on_unavailable {

@@ -76,3 +76,44 @@ async fn both_together_admit_exactly_what_the_limit_allows() {
     let bucket = first.acquire("user-1", "gpt-4").peek().await.unwrap();
     assert_eq!(bucket.statuses()[0].available, 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_peer_goes_on_beside_quotas_and_permits_and_leaves_them_alone() {
+    let name = "shared-kinds";
+    let ours = limiter(name).await;
+    let limits = [
+        "calls:600/day",
+        "spend:5 per year",
+        "parallel:1 at once for 10min",
+    ];
+    let limits = limits.map(|text| text.parse::<Limit>().unwrap());
+    let defaults = ours.repository().set_resource_defaults("gpt-4", limits);
+    defaults.await.unwrap();
+    let call = || ours.acquire("user-1", "gpt-4").consume("calls", 1);
+    let all = || call().consume("spend", 1).consume("parallel", 1);
+    let lease = call().consume("spend", 4).consume("parallel", 1).await.unwrap();
+    assert!(
+        matches!(all().await, Err(Error::Refused(_))),
+        "the permit is held"
+    );
+
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/shared_bucket.py");
+    let endpoint = MiniStack::shared().endpoint();
+    let peer = tokio::task::spawn_blocking(move || peer_output(&script, &[name, &endpoint, "2", "20"]));
+    let printed = String::from_utf8(peer.await.unwrap()).unwrap();
+    assert_eq!(printed.trim(), "40", "no call of the peer is refused");
+
+    let left = async || {
+        let peek = call().peek().await.unwrap();
+        ["calls", "spend", "parallel"].map(|limit| peek.tokens(limit).unwrap())
+    };
+    assert_eq!(left().await, [559, 1, 0]);
+    assert!(matches!(all().await, Err(Error::Refused(_))), "it is still held");
+    lease.commit().await.unwrap();
+    assert_eq!(left().await, [559, 1, 1]);
+    all().await.unwrap().commit().await.unwrap();
+    assert!(
+        matches!(all().await, Err(Error::Refused(_))),
+        "the quota is used up"
+    );
+}

@@ -868,6 +868,101 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resets limits
+         * @description Makes limits as if nothing were used. A reset of a limit on calls in flight revokes the permits of all calls in flight
+         *     on the bucket. Usage does not change. With an `Idempotency-Key`, a request that is sent again, to whichever server, is made
+         *     once for as long as its audit event is kept.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description A key of the client's choice, up to 255 characters */
+                    "Idempotency-Key"?: string | null;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ResetRequest"];
+                };
+            };
+            responses: {
+                /** @description The limits were reset, now or under this key before */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ResetResponse"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/top-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tops a limit up
+         * @description Adds to what is left of a limit now. Usage does not change. With an `Idempotency-Key`, a request that is sent again, to
+         *     whichever server, is made once for as long as its audit event is kept.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description A key of the client's choice, up to 255 characters */
+                    "Idempotency-Key"?: string | null;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TopUpRequest"];
+                };
+            };
+            responses: {
+                /** @description It was added, now or under this key before */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TopUpResponse"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/usage": {
         parameters: {
             query?: never;
@@ -1226,6 +1321,7 @@ export interface components {
             on_unavailable?: null | components["schemas"]["Policy"];
             /** @description The resource, if the level has one. */
             resource?: string | null;
+            temporary_limits?: null | components["schemas"]["TemporaryLimitsBody"];
         };
         /**
          * @description A limit: a rate with `capacity` (a bucket of `burst` tokens that gets `refill_amount` tokens every
@@ -1375,6 +1471,10 @@ export interface components {
                 refusals: number;
                 /** @description The resource. */
                 resource: string;
+                /** @description Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at. */
+                thresholds: {
+                    [key: string]: number[];
+                };
                 /**
                  * Format: int64
                  * @description How many acquires were counted.
@@ -1496,17 +1596,121 @@ export interface components {
              */
             lease_ms: number;
         };
+        /** @description What to reset. */
+        ResetRequest: {
+            /**
+             * @description Whose limits.
+             * @example team-1
+             */
+            entity: string;
+            /**
+             * @description Which limits: all unless set.
+             * @example [
+             *       "spend"
+             *     ]
+             */
+            limits?: string[] | null;
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
+            /**
+             * @description On what.
+             * @example gpt-4
+             */
+            resource: string;
+        };
+        /** @description A reset that was made. */
+        ResetResponse: {
+            /** @description Whose limits. */
+            entity_id: string;
+            /** @description The id of the audit event. */
+            event_id: string;
+            /** @description The limits that were reset: none if nothing is used yet. */
+            limits: string[];
+            /** @description The permits of calls in flight were revoked. */
+            permits_revoked: boolean;
+            /** @description It was made before, under the same idempotency key. */
+            repeated: boolean;
+            /** @description On what. */
+            resource: string;
+        };
         /** @description What a level shall store, in place of what it stores. */
         SetLimits: {
             /** @description Its limits. */
             limits: components["schemas"]["LimitBody"][];
             on_unavailable?: null | components["schemas"]["Policy"];
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
+            /** @description The limits end at this time, such as `2026-12-01T00:00:00Z`. What the level stores applies again then. */
+            until?: string | null;
         };
         /** @description What is stored. */
         StoredPrices: {
             prices?: null | components["schemas"]["PricesBody"];
             /** @description The resource; null for the system. */
             resource?: string | null;
+        };
+        /** @description Limits that end. */
+        TemporaryLimitsBody: {
+            /** @description The limits. */
+            limits: components["schemas"]["LimitBody"][];
+            /** @description When they end. */
+            until: string;
+        };
+        /** @description What to add to a limit. */
+        TopUpRequest: {
+            /**
+             * Format: int64
+             * @description How much: to a quota for the period that runs, to a rate up to its burst.
+             * @example 200
+             */
+            amount: number;
+            /**
+             * @description Whose limit.
+             * @example team-1
+             */
+            entity: string;
+            /**
+             * @description A quota or a rate.
+             * @example spend
+             */
+            limit: string;
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
+            /**
+             * @description On what.
+             * @example gpt-4
+             */
+            resource: string;
+        };
+        /** @description A top-up that was made. */
+        TopUpResponse: {
+            /**
+             * Format: int64
+             * @description What was added: less where a rate was nearly full.
+             */
+            added: number;
+            /**
+             * Format: int64
+             * @description What was asked for.
+             */
+            amount: number;
+            /** @description Whose limit. */
+            entity_id: string;
+            /** @description The id of the audit event. */
+            event_id: string;
+            /**
+             * Format: int64
+             * @description What was left afterwards.
+             */
+            left: number;
+            /** @description The limit. */
+            limit_name: string;
+            /** @description The end of the quota's period, until which it counts. Other kinds have none. */
+            period_end?: string | null;
+            /** @description It was made before, under the same idempotency key. */
+            repeated: boolean;
+            /** @description On what. */
+            resource: string;
         };
         /** @description What to change about an entity. What is missing stays. */
         UpdateEntity: {
@@ -1520,6 +1724,8 @@ export interface components {
             name?: string | null;
             /** @description Another parent; null for none. */
             parent_id?: string | null;
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
         };
         /** @description What an entity used of a resource in a window. */
         Usage: {
@@ -1536,6 +1742,10 @@ export interface components {
             refusals: number;
             /** @description The resource. */
             resource: string;
+            /** @description Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at. */
+            thresholds: {
+                [key: string]: number[];
+            };
             /**
              * Format: int64
              * @description How many acquires were counted.

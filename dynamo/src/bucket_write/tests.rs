@@ -4,6 +4,7 @@ mod draw;
 mod engine;
 mod errors;
 mod interpreter;
+mod pinned;
 
 use aws_sdk_dynamodb::Client;
 use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite, Statement};

@@ -38,10 +38,10 @@ impl ResponseCost for Counted {
 }
 
 /// A body in pieces.
-struct Pieces(VecDeque<Frame<Bytes>>);
+pub(crate) struct Pieces(VecDeque<Frame<Bytes>>);
 
 impl Pieces {
-    fn new(lengths: &[usize]) -> Self {
+    pub(crate) fn new(lengths: &[usize]) -> Self {
         let frames = lengths
             .iter()
             .map(|length| Frame::data(vec![b'x'; *length].into()));

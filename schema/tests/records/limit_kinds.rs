@@ -47,6 +47,7 @@ fn a_level_with_every_kind_of_limit_as_it_stands_in_the_table() {
     assert_eq!(item.get("lc_parallel"), Some(&text("8 at once for 10min")));
     assert_eq!(item.get("l_rpm_bx"), Some(&number(150)));
     assert_eq!(item.get("limits_format"), Some(&number(2)));
+    assert_eq!(item.get("limits_version"), Some(&text("0.1.0")));
     assert_eq!(ConfigRecord::from_item(&item).unwrap(), all_kinds());
 }
 
@@ -83,6 +84,8 @@ fn the_attributes_of_limits_are_known_as_such() {
         "config_version",
         "resource",
         "on_unavailable",
+        "mode",
+        "limits_format",
         "l_rpm",
         "l_rpm_xx",
         "qspend",
@@ -139,17 +142,26 @@ fn one_name_for_limits_of_two_kinds_is_an_error() {
 
 #[test]
 fn a_level_in_a_later_format_is_refused_and_says_what_to_do() {
-    let (blamed, reason) = error_with("limits_format", number(3));
+    let (blamed, reason) = error_with("limits_format", number(4));
     assert_eq!(blamed, "limits_format");
     assert!(
-        reason.starts_with("is 3: this level has limits of a kind"),
+        reason.starts_with("is 4: this level has limits of a kind, or a mode,"),
         "{reason}"
     );
+    assert!(reason.ends_with("use zae-limiter 0.1.0 or later"), "{reason}");
+    let mut item = all_kinds().to_item();
+    item.inner_mut().insert("limits_format".to_owned(), number(4));
+    item.inner_mut()
+        .insert("limits_version".to_owned(), text("0.9.0"));
+    let error = ConfigRecord::from_item(&item).unwrap_err().to_string();
+    assert!(error.contains("use zae-limiter 0.9.0 or later"), "{error}");
+    item.inner_mut().remove("limits_version");
+    let error = ConfigRecord::from_item(&item).unwrap_err().to_string();
     assert!(
-        reason.contains("use the version that wrote them, or a later one"),
-        "{reason}"
+        error.contains("use the version that wrote them, or a later one"),
+        "{error}"
     );
-    for known in [1, 2] {
+    for known in [1, 2, 3] {
         let mut item = all_kinds().to_item();
         item.inner_mut().insert("limits_format".to_owned(), number(known));
         assert_eq!(ConfigRecord::from_item(&item).unwrap(), all_kinds());
@@ -164,7 +176,7 @@ fn what_is_readable_of_a_level_in_a_later_format() {
         ..all_kinds()
     }
     .to_item();
-    item.inner_mut().insert("limits_format".to_owned(), number(3));
+    item.inner_mut().insert("limits_format".to_owned(), number(4));
     let readable = ConfigRecord::readable(level(), &item);
     assert!(readable.limits.is_empty());
     assert_eq!(readable.on_unavailable, Some(OnUnavailable::Block));

@@ -7,6 +7,7 @@ mod changes;
 mod embedded_usage;
 mod empty;
 mod failures;
+mod kinds;
 mod live;
 mod numbers;
 mod stage;

@@ -1,4 +1,4 @@
-//! A reverse proxy for LLM APIs that limits requests and tokens per caller and model.
+//! A reverse proxy for LLM APIs that limits requests, tokens and calls in flight per caller and model.
 //!
 //! It serves the APIs of OpenAI (chat completions, completions, responses, embeddings; also those of the many providers that
 //! have the same) and of Anthropic (messages). A call is admitted on an estimate of its tokens. What it really used is read
@@ -19,6 +19,7 @@
 mod gateway;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use zae_limiter::{Limit, RateLimiter};
 
@@ -59,7 +60,12 @@ async fn main() -> Result<(), Failure> {
         Err(_) => RateLimiter::embedded(),
     };
     // For every caller and model without limits of its own.
-    let limits = [Limit::per_minute("rpm", 60)?, Limit::per_minute("tpm", 100_000)?];
+    let parallel = Limit::concurrency("parallel", 10, Duration::from_mins(10))?;
+    let limits = [
+        Limit::per_minute("rpm", 60)?,
+        Limit::per_minute("tpm", 100_000)?,
+        parallel,
+    ];
     let limiter = builder.default_limits(limits).await?;
     let listener = tokio::net::TcpListener::bind(variable("GATEWAY_LISTEN", "127.0.0.1:8081")).await?;
     println!("listening on http://{}", listener.local_addr()?);

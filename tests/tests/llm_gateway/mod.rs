@@ -5,6 +5,7 @@ mod gateway;
 mod provider;
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -41,7 +42,8 @@ impl Stage {
         let upstream = provider.start().await;
         // So slow that nothing is refilled while a test runs.
         let limit = |name, tokens| Limit::custom(name, tokens, tokens, 1, Limit::MAX_PERIOD_SECONDS).unwrap();
-        let limits = [limit("rpm", rpm), limit("tpm", 10_000)];
+        let parallel = Limit::concurrency("parallel", 2, Duration::from_mins(10)).unwrap();
+        let limits = [limit("rpm", rpm), limit("tpm", 10_000), parallel];
         let limiter = RateLimiter::embedded().default_limits(limits).await.unwrap();
         let settings = Settings {
             callers: HashMap::from([("key-1".to_owned(), "user-1".to_owned())]),
@@ -72,6 +74,13 @@ impl Stage {
         let left = self.limiter.acquire("user-1", model).peek().await.unwrap();
         ["rpm", "tpm"].map(|limit| left.tokens(limit).unwrap())
     }
+}
+
+/// How many more calls may be in flight when everything is written.
+async fn permits_left(stage: &Stage) -> i64 {
+    stage.limiter.settled().await;
+    let left = stage.limiter.acquire("user-1", "claude").peek().await.unwrap();
+    left.tokens("parallel").unwrap()
 }
 
 async fn text(response: Response<Body>) -> String {
@@ -117,7 +126,7 @@ async fn a_whole_response_is_counted_by_its_usage() {
     assert_eq!(response.status(), 200);
     let fields = &response.headers()["ratelimit"];
     assert!(
-        fields.to_str().unwrap().starts_with("\"rpm\";r=9"),
+        fields.to_str().unwrap().contains("\"rpm\";r=9"),
         "not the provider's own: {fields:?}"
     );
     assert!(
@@ -201,6 +210,45 @@ async fn a_client_that_disconnects_pays_the_estimate_and_the_provider_is_stopped
     sender.closed().await;
     assert_eq!(stage.left("claude").await, [9, 9_498]);
     assert_eq!(stage.limiter.shutdown().await.unwritten_total, 0);
+}
+
+#[tokio::test]
+async fn a_stream_holds_its_permit_until_its_last_byte() {
+    let stage = Stage::new(10, 100).await;
+    let mut streams = vec![];
+    for _ in 0..2 {
+        let (sender, pieces) = Pieces::channel();
+        stage.provider.reply(stream_reply(pieces));
+        let mut response = stage.post(MESSAGES, "key-1", &prompt("claude")).await;
+        sender.send(Bytes::from("data: {}\n\n")).unwrap();
+        response.body_mut().frame().await.unwrap().unwrap();
+        streams.push((sender, response));
+    }
+    assert_eq!(permits_left(&stage).await, 0);
+    let refused = stage.post(MESSAGES, "key-1", &prompt("claude")).await;
+    assert_eq!(refused.status(), 429);
+    let (sender, response) = streams.pop().unwrap();
+    sender.send(Bytes::from("data: [DONE]\n\n")).unwrap();
+    drop(sender);
+    text(response).await;
+    assert_eq!(permits_left(&stage).await, 1);
+    stage.provider.reply(json_reply(200, &json!({})));
+    let admitted = stage.post(MESSAGES, "key-1", &prompt("claude")).await;
+    assert_eq!(admitted.status(), 200);
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_in_a_stream_releases_its_permit() {
+    let stage = Stage::new(10, 100).await;
+    let (sender, pieces) = Pieces::channel();
+    stage.provider.reply(stream_reply(pieces));
+    let mut response = stage.post(MESSAGES, "key-1", &prompt("claude")).await;
+    sender.send(Bytes::from("data: {}\n\n")).unwrap();
+    response.body_mut().frame().await.unwrap().unwrap();
+    assert_eq!(permits_left(&stage).await, 1);
+    drop(response);
+    sender.closed().await;
+    assert_eq!(permits_left(&stage).await, 2);
 }
 
 #[tokio::test]

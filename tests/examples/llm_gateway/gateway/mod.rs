@@ -44,7 +44,8 @@ pub(crate) struct Settings {
 #[derive(Debug, Clone)]
 struct Caller(String);
 
-/// The limits `rpm` and `tpm` of the model, for every caller.
+/// The limits `rpm`, `tpm` and `parallel` of the model, for every caller. A call holds its permit of `parallel` until the last byte
+/// of the response, or until its client hangs up.
 pub(crate) fn router(settings: Settings, limiter: RateLimiter) -> Router {
     let settings = Arc::new(settings);
     let cached_percent = settings.cached_percent;
@@ -54,6 +55,7 @@ pub(crate) fn router(settings: Settings, limiter: RateLimiter) -> Router {
         let call = Call::new(entity, &prompt.model)
             .consume("rpm", 1)
             .consume("tpm", prompt.estimate)
+            .consume("parallel", 1)
             .corrected_by(TokenCost::new(prompt.api, prompt.estimate, cached_percent))
             // Providers charge nothing for errors.
             .refund_if(|head| !head.status.is_success());

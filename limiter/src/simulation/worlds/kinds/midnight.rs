@@ -76,7 +76,7 @@ impl Night {
             format!("rpm:{}/min", processes * 60),
             format!("spend:{} per day in Europe/Berlin", processes * 3),
             format!("sessions:{processes} per 10s from first use"),
-            format!("parallel:{} at once for {EXPIRY}s", (processes * 2 / 5).max(2)),
+            format!("parallel:{} at once for {EXPIRY}s", (processes / 5).max(2)),
         ];
         LimitSet::new(limits.iter().map(|text| text.parse::<Limit>().unwrap())).unwrap()
     }
@@ -341,8 +341,11 @@ async fn finish(
             }
             stage.release_all().await;
         }
-        for process in &processes {
-            process.buckets.settled().await;
+        for (process, stage) in processes.iter().map(|process| (process, &process.stage)) {
+            let settled = tokio::time::timeout(RECLAIMED, process.buckets.settled());
+            if settled.await.is_err() {
+                stage.fail(format!("process {} does not settle", process.number));
+            }
         }
         for stage in stages {
             let (on_item, _) = stage.permits();
