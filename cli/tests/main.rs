@@ -9,6 +9,7 @@ mod acquire;
 mod archive;
 mod audit;
 mod book;
+mod budgets;
 #[cfg(feature = "bundled-functions")]
 mod bundled;
 mod clients;
@@ -22,6 +23,7 @@ mod forms;
 mod interrupt;
 mod limits_file;
 mod local;
+mod modes;
 mod pages;
 mod peer;
 mod prices;

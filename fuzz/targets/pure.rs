@@ -42,7 +42,7 @@ fn bucket(item: &Item) {
     let limits = [
         "rpm:100",
         "tpd:1000000/day",
-        "spend:500 per month in Europe/Berlin",
+        "spend:500 per month in Europe/Berlin alert at 80% 100%",
         "session:100 per 5h from first use",
         "parallel:8 at once for 10min",
     ];

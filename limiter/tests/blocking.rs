@@ -360,3 +360,21 @@ fn what_is_stored_and_the_stack_are_reached_without_async() {
         "{none}"
     );
 }
+
+#[test]
+fn leases_and_errors_follow_the_mode() {
+    let store = EmbeddedStore::memory().unwrap();
+    let limiter = limiter_in(&store);
+    let level = zae_limiter::ConfigLevel::System;
+    let set = |mode| {
+        limiter.wait(limiter.repository().set_mode(&level, mode)).unwrap();
+    };
+    let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 11).lease();
+    set(zae_limiter::Mode::Observe);
+    let observed = call().unwrap();
+    assert_eq!(observed.admission(), zae_limiter::Admission::Observed);
+    assert_eq!(observed.observed_limits()[0].limit.name().as_str(), "rpd");
+    observed.commit().unwrap();
+    set(zae_limiter::Mode::Disabled);
+    assert!(matches!(call(), Err(Error::Disabled { .. })));
+}

@@ -8,8 +8,8 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::pagination::{Cursor, Page};
 use zae_limiter::usage::{CapacityScope, UsageQuery, WindowKind};
 use zae_limiter::{
-    ConfigChange, ConfigLevel, EmbeddedStore, EntityId, Limit, LimitSet, NewEntity, OnUnavailable,
-    PageRequest, Resource, Timestamp,
+    ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, EntityId, Limit, LimitSet, NewEntity,
+    OnUnavailable, PageRequest, Resource, Timestamp,
 };
 
 use crate::call::{Call, Reply};
@@ -128,6 +128,30 @@ impl Repository {
         }))
     }
 
+    /// Gives an entity another parent, or none.
+    #[pyo3(signature = (entity_id, parent_id, reason=None, principal=None))]
+    fn set_parent(
+        &self,
+        entity_id: String,
+        parent_id: Option<String>,
+        reason: Option<String>,
+        principal: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let change = EntityChange::new();
+            let mut change = match parent_id {
+                Some(parent) => change.parent(parent),
+                None => change.without_parent(),
+            };
+            if let Some(reason) = reason {
+                change = change.reason(reason);
+            }
+            let changed = repository?.update_entity(entity_id, change).await?;
+            Ok::<_, Failure>(Reply::Data(records::entity(&changed)))
+        }))
+    }
+
     fn get_entity(&self, entity_id: String) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {
@@ -167,13 +191,25 @@ impl Repository {
             let limits = config
                 .as_ref()
                 .map_or_else(Vec::new, |config| limits(&config.limits));
+            let temporary = config.as_ref().and_then(|config| config.temporary.as_ref()).map(
+                |temporary| json!({ "limits": self::limits(&temporary.limits), "until": temporary.until }),
+            );
             let policy = config.and_then(|config| config.on_unavailable);
-            Ok::<_, Failure>(Reply::Data(json!({ "limits": limits, "on_unavailable": policy })))
+            Ok::<_, Failure>(Reply::Data(json!({
+                "limits": limits,
+                "temporary": temporary,
+                "on_unavailable": policy,
+            })))
         }))
     }
 
-    /// Stores limits at a level. `new_limits` is JSON; at the system level `on_unavailable` replaces the policy.
-    #[pyo3(signature = (entity_id, resource, new_limits, on_unavailable=None, principal=None))]
+    /// Stores limits at a level. `new_limits` is JSON; at the system level `on_unavailable` replaces the policy, unless the limits
+    /// end at a time.
+    #[pyo3(signature = (entity_id, resource, new_limits, on_unavailable=None, principal=None, until=None, reason=None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "they are arguments of Python's set_limits"
+    )]
     fn set_config(
         &self,
         entity_id: Option<String>,
@@ -181,13 +217,24 @@ impl Repository {
         new_limits: String,
         on_unavailable: Option<String>,
         principal: Option<String>,
+        until: Option<String>,
+        reason: Option<String>,
     ) -> PyResult<Call> {
         let repository = self.acting_as(principal)?;
         Ok(Call::new(async move {
             let level = level(entity_id, resource)?;
             let new_limits: Vec<Limit> = settings::read("limits", &new_limits)?;
             let mut change = ConfigChange::new().limits(new_limits);
-            if level == ConfigLevel::System {
+            if let Some(reason) = reason {
+                change = change.reason(reason);
+            }
+            let ends = until.is_some();
+            if let Some(until) = until {
+                let end = Timestamp::parse(&until);
+                change =
+                    change.until(end.map_err(|error| Failure::invalid("until", &until, &error.to_string()))?);
+            }
+            if level == ConfigLevel::System && (!ends || on_unavailable.is_some()) {
                 change = match on_unavailable {
                     None => change.without_on_unavailable(),
                     Some(policy) => {
@@ -195,6 +242,27 @@ impl Repository {
                         change.on_unavailable(settings::read::<OnUnavailable>("on_unavailable", &quoted)?)
                     }
                 };
+            }
+            repository?.set_config(&level, change).await?;
+            Ok::<_, Failure>(Reply::Data(Value::Null))
+        }))
+    }
+
+    /// Ends limits of a level now that were to end later.
+    #[pyo3(signature = (entity_id, resource, principal=None, reason=None))]
+    fn delete_temporary_limits(
+        &self,
+        entity_id: Option<String>,
+        resource: Option<String>,
+        principal: Option<String>,
+        reason: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let level = level(entity_id, resource)?;
+            let mut change = ConfigChange::new().without_temporary_limits();
+            if let Some(reason) = reason {
+                change = change.reason(reason);
             }
             repository?.set_config(&level, change).await?;
             Ok::<_, Failure>(Reply::Data(Value::Null))

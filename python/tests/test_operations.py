@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from zae_limiter_rs import (
     Limit,
+    OnUnavailable,
     RateLimiter,
     RateLimitExceeded,
     SyncRateLimiter,
     SyncRepository,
+    TemporaryLimits,
     ValidationError,
 )
 
@@ -39,6 +43,42 @@ async def test_a_top_up_and_a_reset_are_made_once(limiter: RateLimiter) -> None:
     assert events[0].principal == "ops"
     with pytest.raises(ValidationError, match="limit"):
         await limiter.top_up("team-1", "gpt-4", "other", 1)
+
+
+async def test_limits_that_end_apply_in_place_of_those_that_last(limiter: RateLimiter) -> None:
+    raised = Limit.custom("rph", 50, 1, 360_000)
+    await limiter.set_system_defaults([RPH], OnUnavailable.ALLOW)
+    await limiter.set_limits("user-1", [RPH], "gpt-4")
+    end = datetime(2999, 1, 1, tzinfo=UTC)
+    await limiter.set_limits("user-1", [raised], "gpt-4", until=end, reason="a launch")
+    assert await limiter.available("user-1", "gpt-4") == {"rph": 50}
+    assert await limiter.get_limits("user-1", "gpt-4") == [RPH]
+    temporary = TemporaryLimits([raised], "2999-01-01T00:00:00Z")
+    assert await limiter.get_temporary_limits(entity_id="user-1", resource="gpt-4") == temporary
+    assert (await limiter.get_audit_events("user-1"))[0].details["reason"] == "a launch"
+    await limiter.delete_temporary_limits(entity_id="user-1", resource="gpt-4")
+    assert await limiter.get_temporary_limits(entity_id="user-1", resource="gpt-4") is None
+    assert (await limiter.available("user-1", "gpt-4"))["rph"] <= 10
+    await limiter.set_system_defaults([raised], until=end)
+    assert await limiter.get_system_defaults() == ([RPH], OnUnavailable.ALLOW)
+    assert await limiter.available("user-2", "gpt-4") == {"rph": 50}
+    with pytest.raises(ValidationError, match="until"):
+        await limiter.set_resource_defaults("gpt-4", [RPH], until="tomorrow")
+
+
+async def test_an_entity_gets_another_parent(limiter: RateLimiter) -> None:
+    await limiter.set_system_defaults([RPH])
+    for parent in ("team-1", "team-2"):
+        await limiter.create_entity(parent)
+    await limiter.create_entity("user-1", parent_id="team-1", cascade=True)
+    async with limiter.acquire("user-1", "gpt-4", {"rph": 4}) as lease:
+        assert (await limiter.set_parent("user-1", "team-2", reason="moved")).parent_id == "team-2"
+        await lease.adjust(rph=1)
+    async with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
+        pass
+    assert await limiter.available("team-1", "gpt-4") == {"rph": 5}
+    assert await limiter.available("team-2", "gpt-4") == {"rph": 9}
+    assert (await limiter.set_parent("user-1", None)).parent_id is None
 
 
 def test_the_same_without_asyncio() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from .models import BucketState, EntityCapacity, Limit, ResourceCapacity, UsageSnapshot, UsageSummary
+from .models import BucketState, EntityCapacity, Limit, ResourceCapacity, TemporaryLimits, UsageSnapshot, UsageSummary
 
 
 def dump_limits(limits: Iterable[Limit]) -> str:
@@ -18,6 +18,12 @@ def dump_limits(limits: Iterable[Limit]) -> str:
 def limits_of(config: dict[str, Any]) -> list[Limit]:
     """The limits of a configuration."""
     return [Limit.from_dict(limit) for limit in config["limits"]]
+
+
+def temporary_limits(config: dict[str, Any]) -> TemporaryLimits | None:
+    """The limits of a configuration that end at a time."""
+    temporary = config["temporary"]
+    return None if temporary is None else TemporaryLimits(limits_of(temporary), temporary["until"])
 
 
 def bucket_state(data: dict[str, Any]) -> BucketState:

@@ -39,6 +39,7 @@ __all__ = [
     "ResourceCapacity",
     "StackOptions",
     "Status",
+    "TemporaryLimits",
     "TopUp",
     "UsageSnapshot",
     "UsageSummary",
@@ -378,6 +379,14 @@ class LimitName:
     TPM = "tpm"
     TPH = "tph"
     TPD = "tpd"
+
+
+@dataclass(frozen=True)
+class TemporaryLimits:
+    """Limits that apply until a time, in place of those of the same level."""
+
+    limits: list[Limit]
+    until: str
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _core
 from ._calls import run
-from ._convert import capacity, dump_limits, limits_of, usage_page, usage_query, usage_summary
+from ._convert import capacity, dump_limits, limits_of, temporary_limits, timestamp, usage_page, usage_query, usage_summary
 from ._names import DEFAULT_RESOURCE, validate_identifier, validate_resource
 from .exceptions import EntityNotFoundError
 from .models import (
@@ -21,6 +21,7 @@ from .models import (
     OnUnavailableAction,
     Reset,
     ResourceCapacity,
+    TemporaryLimits,
     TopUp,
     UsageSnapshot,
     UsageSummary,
@@ -80,6 +81,15 @@ class Stored(ABC):
         """The children of an entity, in order of their ids."""
         return [Entity(**child) for child in await run((await self._connect()).children(parent_id))]
 
+    async def set_parent(
+        self, entity_id: str, parent_id: str | None, *, reason: str | None = None, principal: str | None = None
+    ) -> Entity:
+        """Gives an entity another parent, or none. Leases that are held adjust and refund where they took."""
+        connected = await self._connect()
+        entity = Entity(**await run(connected.set_parent(entity_id, parent_id, reason, principal)))
+        self._changed(connected)
+        return entity
+
     # Limits of an entity.
 
     async def set_limits(
@@ -88,9 +98,15 @@ class Stored(ABC):
         limits: list[Limit],
         resource: str = DEFAULT_RESOURCE,
         principal: str | None = None,
+        *,
+        until: datetime | str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Stores limits of an entity on a resource, or on every resource."""
-        await self._set_config(entity_id, resource, limits, None, principal)
+        """Stores limits of an entity on a resource, or on every resource.
+
+        With ``until``, they end at that time; then those apply again that were stored before. ``reason`` is for the audit event.
+        """
+        await self._set_config(entity_id, resource, limits, None, principal, until, reason)
 
     async def get_limits(self, entity_id: str, resource: str = DEFAULT_RESOURCE) -> list[Limit]:
         """The limits stored for an entity on a resource."""
@@ -118,11 +134,17 @@ class Stored(ABC):
     # Defaults.
 
     async def set_resource_defaults(
-        self, resource: str, limits: list[Limit], principal: str | None = None
+        self,
+        resource: str,
+        limits: list[Limit],
+        principal: str | None = None,
+        *,
+        until: datetime | str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Stores the limits of everybody on a resource."""
+        """Stores the limits of everybody on a resource; with ``until`` as in ``set_limits``."""
         validate_resource(resource)
-        await self._set_config(None, resource, limits, None, principal)
+        await self._set_config(None, resource, limits, None, principal, until, reason)
 
     async def get_resource_defaults(self, resource: str) -> list[Limit]:
         """The limits stored for a resource."""
@@ -144,10 +166,14 @@ class Stored(ABC):
         limits: list[Limit],
         on_unavailable: OnUnavailableAction | OnUnavailable | None = None,
         principal: str | None = None,
+        *,
+        until: datetime | str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Stores the limits of everybody on everything, and the policy for outages."""
+        """Stores the limits of everybody on everything, and the policy for outages; with ``until`` as in ``set_limits``, which leaves the
+        policy as it is unless one is given."""
         policy = on_unavailable.value if isinstance(on_unavailable, OnUnavailable) else on_unavailable
-        await self._set_config(None, None, limits, policy, principal)
+        await self._set_config(None, None, limits, policy, principal, until, reason)
 
     async def delete_system_defaults(self, principal: str | None = None) -> None:
         """Deletes the limits and the policy stored for the system."""
@@ -157,6 +183,23 @@ class Stored(ABC):
         """The limits and the policy stored for the system."""
         config = await run((await self._connect()).get_config(None, None))
         return limits_of(config), config["on_unavailable"]
+
+    # Limits that end.
+
+    async def get_temporary_limits(
+        self, *, entity_id: str | None = None, resource: str | None = None
+    ) -> TemporaryLimits | None:
+        """The limits of a level that end at a time, also if it has passed; ``None`` if there are none."""
+        config = await run((await self._connect()).get_config(entity_id, resource))
+        return temporary_limits(config)
+
+    async def delete_temporary_limits(
+        self, *, entity_id: str | None = None, resource: str | None = None, reason: str | None = None, principal: str | None = None
+    ) -> None:
+        """Ends them now."""
+        connected = await self._connect()
+        await run(connected.delete_temporary_limits(entity_id, resource, principal, reason))
+        self._changed(connected)
 
     # What is left.
 
@@ -274,9 +317,12 @@ class Stored(ABC):
         limits: Iterable[Limit],
         on_unavailable: str | None,
         principal: str | None,
+        until: datetime | str | None,
+        reason: str | None,
     ) -> None:
         connected = await self._connect()
-        call = connected.set_config(entity_id, resource, dump_limits(limits), on_unavailable, principal)
+        end = timestamp(until)
+        call = connected.set_config(entity_id, resource, dump_limits(limits), on_unavailable, principal, end, reason)
         await run(call)
         self._changed(connected)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _core
 from ._calls import run_blocking as run
-from ._convert import capacity, dump_limits, limits_of, usage_page, usage_query, usage_summary
+from ._convert import capacity, dump_limits, limits_of, temporary_limits, timestamp, usage_page, usage_query, usage_summary
 from ._names import DEFAULT_RESOURCE, validate_identifier, validate_resource
 from .exceptions import EntityNotFoundError
 from .models import (
@@ -23,6 +23,7 @@ from .models import (
     OnUnavailableAction,
     Reset,
     ResourceCapacity,
+    TemporaryLimits,
     TopUp,
     UsageSnapshot,
     UsageSummary,
@@ -82,6 +83,15 @@ class SyncStored(ABC):
         """The children of an entity, in order of their ids."""
         return [Entity(**child) for child in run((self._connect()).children(parent_id))]
 
+    def set_parent(
+        self, entity_id: str, parent_id: str | None, *, reason: str | None = None, principal: str | None = None
+    ) -> Entity:
+        """Gives an entity another parent, or none. Leases that are held adjust and refund where they took."""
+        connected = self._connect()
+        entity = Entity(**run(connected.set_parent(entity_id, parent_id, reason, principal)))
+        self._changed(connected)
+        return entity
+
     # Limits of an entity.
 
     def set_limits(
@@ -90,9 +100,15 @@ class SyncStored(ABC):
         limits: list[Limit],
         resource: str = DEFAULT_RESOURCE,
         principal: str | None = None,
+        *,
+        until: datetime | str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Stores limits of an entity on a resource, or on every resource."""
-        self._set_config(entity_id, resource, limits, None, principal)
+        """Stores limits of an entity on a resource, or on every resource.
+
+        With ``until``, they end at that time; then those apply again that were stored before. ``reason`` is for the audit event.
+        """
+        self._set_config(entity_id, resource, limits, None, principal, until, reason)
 
     def get_limits(self, entity_id: str, resource: str = DEFAULT_RESOURCE) -> list[Limit]:
         """The limits stored for an entity on a resource."""
@@ -120,11 +136,17 @@ class SyncStored(ABC):
     # Defaults.
 
     def set_resource_defaults(
-        self, resource: str, limits: list[Limit], principal: str | None = None
+        self,
+        resource: str,
+        limits: list[Limit],
+        principal: str | None = None,
+        *,
+        until: datetime | str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Stores the limits of everybody on a resource."""
+        """Stores the limits of everybody on a resource; with ``until`` as in ``set_limits``."""
         validate_resource(resource)
-        self._set_config(None, resource, limits, None, principal)
+        self._set_config(None, resource, limits, None, principal, until, reason)
 
     def get_resource_defaults(self, resource: str) -> list[Limit]:
         """The limits stored for a resource."""
@@ -146,10 +168,14 @@ class SyncStored(ABC):
         limits: list[Limit],
         on_unavailable: OnUnavailableAction | OnUnavailable | None = None,
         principal: str | None = None,
+        *,
+        until: datetime | str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Stores the limits of everybody on everything, and the policy for outages."""
+        """Stores the limits of everybody on everything, and the policy for outages; with ``until`` as in ``set_limits``, which leaves the
+        policy as it is unless one is given."""
         policy = on_unavailable.value if isinstance(on_unavailable, OnUnavailable) else on_unavailable
-        self._set_config(None, None, limits, policy, principal)
+        self._set_config(None, None, limits, policy, principal, until, reason)
 
     def delete_system_defaults(self, principal: str | None = None) -> None:
         """Deletes the limits and the policy stored for the system."""
@@ -159,6 +185,23 @@ class SyncStored(ABC):
         """The limits and the policy stored for the system."""
         config = run((self._connect()).get_config(None, None))
         return limits_of(config), config["on_unavailable"]
+
+    # Limits that end.
+
+    def get_temporary_limits(
+        self, *, entity_id: str | None = None, resource: str | None = None
+    ) -> TemporaryLimits | None:
+        """The limits of a level that end at a time, also if it has passed; ``None`` if there are none."""
+        config = run((self._connect()).get_config(entity_id, resource))
+        return temporary_limits(config)
+
+    def delete_temporary_limits(
+        self, *, entity_id: str | None = None, resource: str | None = None, reason: str | None = None, principal: str | None = None
+    ) -> None:
+        """Ends them now."""
+        connected = self._connect()
+        run(connected.delete_temporary_limits(entity_id, resource, principal, reason))
+        self._changed(connected)
 
     # What is left.
 
@@ -276,9 +319,12 @@ class SyncStored(ABC):
         limits: Iterable[Limit],
         on_unavailable: str | None,
         principal: str | None,
+        until: datetime | str | None,
+        reason: str | None,
     ) -> None:
         connected = self._connect()
-        call = connected.set_config(entity_id, resource, dump_limits(limits), on_unavailable, principal)
+        end = timestamp(until)
+        call = connected.set_config(entity_id, resource, dump_limits(limits), on_unavailable, principal, end, reason)
         run(call)
         self._changed(connected)
 

@@ -126,9 +126,9 @@ export interface paths {
         put?: never;
         /**
          * Acquires tokens
-         * @description Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough. The call then goes
-         *     ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request that is
-         *     sent again gets the response of the first one if that was granted. With several replicas it has to reach the same one: the
+         * @description Takes the tokens if all limits of the entity, and of the parents that it counts on, have enough, on every resource of the
+         *     call. The call then goes ahead, and the lease is adjusted and committed when its cost is known. With an `Idempotency-Key`, a request
+         *     that is sent again gets the response of the first one if that was granted. With several replicas it has to reach the same one: the
          *     one that `Zae-Limiter-Replica` names, a field of every response to these requests.
          */
         post: {
@@ -868,6 +868,101 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/reset": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resets limits
+         * @description Makes limits as if nothing were used. A reset of a limit on calls in flight revokes the permits of all calls in flight
+         *     on the bucket. Usage does not change. With an `Idempotency-Key`, a request that is sent again, to whichever server, is made
+         *     once for as long as its audit event is kept.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description A key of the client's choice, up to 255 characters */
+                    "Idempotency-Key"?: string | null;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["ResetRequest"];
+                };
+            };
+            responses: {
+                /** @description The limits were reset, now or under this key before */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ResetResponse"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/top-up": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tops a limit up
+         * @description Adds to what is left of a limit now. Usage does not change. With an `Idempotency-Key`, a request that is sent again, to
+         *     whichever server, is made once for as long as its audit event is kept.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: {
+                    /** @description A key of the client's choice, up to 255 characters */
+                    "Idempotency-Key"?: string | null;
+                };
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["TopUpRequest"];
+                };
+            };
+            responses: {
+                /** @description It was added, now or under this key before */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["TopUpResponse"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/usage": {
         parameters: {
             query?: never;
@@ -929,6 +1024,13 @@ export interface components {
         /** @description Tokens to take. */
         AcquireRequest: {
             /**
+             * @description What the call takes of other resources of the same entity, such as a budget that several models share. Everything is
+             *     taken, or nothing.
+             */
+            also?: components["schemas"]["AlsoConsume"][];
+            /** @description Whether the parent of the entity is charged too, on this resource. The entity says so for all resources unless set. */
+            cascade?: boolean | null;
+            /**
              * @description Tokens by limit. All are taken, or none.
              * @example {
              *       "rpm": 1,
@@ -971,7 +1073,10 @@ export interface components {
              * @description For how long the lease is held. If it is not ended or renewed by then, it is committed as taken.
              */
             lease_ms: number;
-            /** @description Every limit after the tokens were taken, the entity's own first, then its parents'. Empty if not counted. */
+            /**
+             * @description Every limit after the tokens were taken, resource by resource: the entity's own first, then its parents'. Empty if not
+             *     counted.
+             */
             limits: components["schemas"]["LimitState"][];
         };
         /** @description What a call used more or less than was taken for it. */
@@ -985,6 +1090,10 @@ export interface components {
             adjust: {
                 [key: string]: number;
             };
+            /** @description What the call used of other resources. */
+            also?: components["schemas"]["AlsoAdjustBucket"][];
+            /** @description Whether the parent of the entity is corrected too: as in the call. The entity says so unless set. */
+            cascade?: boolean | null;
             /**
              * @description Who made the call.
              * @example user-1
@@ -1005,7 +1114,8 @@ export interface components {
         AdjustRequest: {
             /**
              * @description Tokens by limit. A positive number was used in addition and may create debt. A negative number gives back, at
-             *     most what the lease took. Adjustments add up.
+             *     most what the lease took. Adjustments add up. If the lease has several resources, it is the limit of the resource that
+             *     took some of it, else of the only one that has it.
              * @example {
              *       "tpm": -120
              *     }
@@ -1013,6 +1123,8 @@ export interface components {
             adjust?: {
                 [key: string]: number;
             };
+            /** @description Tokens by resource and limit, for a limit that several resources of the lease have. */
+            also?: components["schemas"]["AlsoAdjust"][];
             usage?: null | components["schemas"]["UsageBody"];
         };
         /**
@@ -1020,6 +1132,74 @@ export interface components {
          * @enum {string}
          */
         AdmissionKind: "counted" | "local" | "allowed_while_unavailable";
+        /** @description What was used more or less of one resource. */
+        AlsoAdjust: {
+            /**
+             * @description Tokens by limit.
+             * @example {
+             *       "usd": 3
+             *     }
+             */
+            adjust: {
+                [key: string]: number;
+            };
+            /**
+             * @description A resource of the lease.
+             * @example budget
+             */
+            resource: string;
+        };
+        /** @description What a call used more or less of another resource. */
+        AlsoAdjustBucket: {
+            /**
+             * @description Tokens by limit.
+             * @example {
+             *       "usd": 3
+             *     }
+             */
+            adjust: {
+                [key: string]: number;
+            };
+            /** @description Whether the parent of the entity is corrected too, on this resource. */
+            cascade?: boolean | null;
+            /**
+             * @description The resource.
+             * @example budget
+             */
+            resource: string;
+        };
+        /** @description Tokens to take of another resource. */
+        AlsoConsume: {
+            /** @description Whether the parent of the entity is charged too, on this resource. */
+            cascade?: boolean | null;
+            /**
+             * @description Tokens by limit.
+             * @example {
+             *       "usd": 12
+             *     }
+             */
+            consume?: {
+                [key: string]: number;
+            };
+            estimate?: null | components["schemas"]["EstimateBody"];
+            /**
+             * @description The resource. A call names each resource once.
+             * @example budget
+             */
+            resource: string;
+        };
+        /** @description What a lease has consumed of another resource. */
+        AlsoConsumed: {
+            /** @description Tokens by limit, adjustments included. */
+            consumed: {
+                [key: string]: number;
+            };
+            /**
+             * @description The resource.
+             * @example budget
+             */
+            resource: string;
+        };
         /** @description How many tokens are available. */
         Available: {
             /** @description Every limit, the entity's own first, then its parents'. */
@@ -1114,7 +1294,9 @@ export interface components {
         };
         /** @description What a lease has consumed. */
         LeaseState: {
-            /** @description Tokens by limit, adjustments included. */
+            /** @description The same of the other resources. */
+            also?: components["schemas"]["AlsoConsumed"][];
+            /** @description Tokens by limit, adjustments included; of the first resource if the lease has several. */
             consumed: {
                 [key: string]: number;
             };
@@ -1139,12 +1321,15 @@ export interface components {
             on_unavailable?: null | components["schemas"]["Policy"];
             /** @description The resource, if the level has one. */
             resource?: string | null;
+            temporary_limits?: null | components["schemas"]["TemporaryLimitsBody"];
         };
         /**
          * @description A limit: a rate with `capacity` (a bucket of `burst` tokens that gets `refill_amount` tokens every
          *     `refill_period_seconds`), a `quota` per period, or `concurrency`: calls in flight.
          */
         LimitBody: {
+            /** @description Percentages of a quota at which an event is sent: none unless set. */
+            alert_at?: number[] | null;
             /**
              * Format: int64
              * @description The most tokens that can be available at once: the capacity unless set.
@@ -1286,6 +1471,10 @@ export interface components {
                 refusals: number;
                 /** @description The resource. */
                 resource: string;
+                /** @description Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at. */
+                thresholds: {
+                    [key: string]: number[];
+                };
                 /**
                  * Format: int64
                  * @description How many acquires were counted.
@@ -1368,13 +1557,13 @@ export interface components {
              */
             type: string;
         };
-        /** @description A refusal: problem details with the rejection. */
+        /** @description A refusal: problem details with what was refused. */
         QuotaExceededBody: components["schemas"]["ProblemBody"] & {
             /** @description Always `rate_limit_exceeded`. */
             error: string;
             /** @description Every limit, the entity's own first, then its parents'. */
             limits: components["schemas"]["LimitState"][];
-            /** @description The rejection in words. */
+            /** @description The refusal in words. */
             message: string;
             /**
              * Format: int64
@@ -1407,17 +1596,121 @@ export interface components {
              */
             lease_ms: number;
         };
+        /** @description What to reset. */
+        ResetRequest: {
+            /**
+             * @description Whose limits.
+             * @example team-1
+             */
+            entity: string;
+            /**
+             * @description Which limits: all unless set.
+             * @example [
+             *       "spend"
+             *     ]
+             */
+            limits?: string[] | null;
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
+            /**
+             * @description On what.
+             * @example gpt-4
+             */
+            resource: string;
+        };
+        /** @description A reset that was made. */
+        ResetResponse: {
+            /** @description Whose limits. */
+            entity_id: string;
+            /** @description The id of the audit event. */
+            event_id: string;
+            /** @description The limits that were reset: none if nothing is used yet. */
+            limits: string[];
+            /** @description The permits of calls in flight were revoked. */
+            permits_revoked: boolean;
+            /** @description It was made before, under the same idempotency key. */
+            repeated: boolean;
+            /** @description On what. */
+            resource: string;
+        };
         /** @description What a level shall store, in place of what it stores. */
         SetLimits: {
             /** @description Its limits. */
             limits: components["schemas"]["LimitBody"][];
             on_unavailable?: null | components["schemas"]["Policy"];
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
+            /** @description The limits end at this time, such as `2026-12-01T00:00:00Z`. What the level stores applies again then. */
+            until?: string | null;
         };
         /** @description What is stored. */
         StoredPrices: {
             prices?: null | components["schemas"]["PricesBody"];
             /** @description The resource; null for the system. */
             resource?: string | null;
+        };
+        /** @description Limits that end. */
+        TemporaryLimitsBody: {
+            /** @description The limits. */
+            limits: components["schemas"]["LimitBody"][];
+            /** @description When they end. */
+            until: string;
+        };
+        /** @description What to add to a limit. */
+        TopUpRequest: {
+            /**
+             * Format: int64
+             * @description How much: to a quota for the period that runs, to a rate up to its burst.
+             * @example 200
+             */
+            amount: number;
+            /**
+             * @description Whose limit.
+             * @example team-1
+             */
+            entity: string;
+            /**
+             * @description A quota or a rate.
+             * @example spend
+             */
+            limit: string;
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
+            /**
+             * @description On what.
+             * @example gpt-4
+             */
+            resource: string;
+        };
+        /** @description A top-up that was made. */
+        TopUpResponse: {
+            /**
+             * Format: int64
+             * @description What was added: less where a rate was nearly full.
+             */
+            added: number;
+            /**
+             * Format: int64
+             * @description What was asked for.
+             */
+            amount: number;
+            /** @description Whose limit. */
+            entity_id: string;
+            /** @description The id of the audit event. */
+            event_id: string;
+            /**
+             * Format: int64
+             * @description What was left afterwards.
+             */
+            left: number;
+            /** @description The limit. */
+            limit_name: string;
+            /** @description The end of the quota's period, until which it counts. Other kinds have none. */
+            period_end?: string | null;
+            /** @description It was made before, under the same idempotency key. */
+            repeated: boolean;
+            /** @description On what. */
+            resource: string;
         };
         /** @description What to change about an entity. What is missing stays. */
         UpdateEntity: {
@@ -1431,6 +1724,8 @@ export interface components {
             name?: string | null;
             /** @description Another parent; null for none. */
             parent_id?: string | null;
+            /** @description Why, for the audit trail. */
+            reason?: string | null;
         };
         /** @description What an entity used of a resource in a window. */
         Usage: {
@@ -1447,6 +1742,10 @@ export interface components {
             refusals: number;
             /** @description The resource. */
             resource: string;
+            /** @description Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at. */
+            thresholds: {
+                [key: string]: number[];
+            };
             /**
              * Format: int64
              * @description How many acquires were counted.

@@ -203,13 +203,27 @@ test("a usage is sent with the commit, and nothing is made up for it without a l
 });
 
 test("an estimate is given back without a lease too", async () => {
-  const limits = [["tpm", 700], ["usd", 2_800], ["rpm", 0]].map(([limit_name, requested]) => ({ limit_name, requested }));
+  const limits = [["tpm", 700], ["usd", 2_800], ["rpm", 0]].map(([limit_name, requested]) => ({ resource: "r", limit_name, requested }));
   const acquired = () => json(200, { lease_id: "l1", lease_ms: 60_000, admission: "counted", limits });
   const gone = () => problem(410, "lease-owner-gone");
   const { limiter, sent } = faulty({ [ACQUIRE]: [acquired], [DELETE]: [gone], "POST /v1/adjust": [() => json(200, { written: true })] });
   const lease = await limiter.acquire("e", "r", {}, { estimate: { input: 200, max_output: 500 } });
   await lease.rollback();
   assert.deepEqual(sent("/v1/adjust")[0].body.adjust, { tpm: -700, usd: -2_800 });
+});
+
+test("several resources are corrected without a lease, with the parents that were charged", async () => {
+  const gone = () => problem(410, "lease-owner-gone");
+  const { limiter, sent } = faulty({ [ACQUIRE]: [() => granted()], [COMMIT]: [gone], "POST /v1/adjust": [() => json(200, { written: true })] });
+  const also = [{ resource: "budget", consume: { usd: 12 }, cascade: false }];
+  const lease = await limiter.acquire("e", "r", { tpm: 500 }, { also });
+  lease.adjust({ usd: 3 });
+  lease.adjust({ tpm: -20 }, "r");
+  const settlement = await lease.commit();
+  assert.deepEqual(settlement, { consumed: { tpm: 480 }, also: [{ resource: "budget", consumed: { usd: 15 } }], written: true });
+  const { body } = sent("/v1/adjust")[0];
+  assert.deepEqual(body.adjust, { tpm: -20 });
+  assert.deepEqual(body.also, [{ resource: "budget", cascade: false, adjust: { usd: 3 } }]);
 });
 
 test("a commit whose response was lost is a success", async () => {

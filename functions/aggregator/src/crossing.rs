@@ -16,7 +16,7 @@ pub struct Crossing {
     pub percent: u8,
     /// What is used, in whole tokens.
     pub used: i128,
-    /// What may be used in a period, in whole tokens.
+    /// What may be used in the period, in whole tokens: the amount, and what it was topped up with.
     pub amount: i128,
     /// When the period ends.
     pub period_end: Timestamp,
@@ -41,10 +41,14 @@ impl Standing {
         };
         let alerts = image.get(name(QuotaField::Alerts).as_str());
         let period_end = i64::try_from(number(QuotaField::PeriodEnd)?).ok()?;
+        let is_of_period = |until: &i128| *until == i128::from(period_end);
+        let topped_up = number(QuotaField::ToppedUpUntil)
+            .filter(is_of_period)
+            .and_then(|_| number(QuotaField::ToppedUp));
         Some(Self {
             alerts: Thresholds::from_stored(alerts.and_then(|value| text_of(value)).unwrap_or_default()),
             used: number(QuotaField::Used)?,
-            amount: number(QuotaField::Amount)?,
+            amount: number(QuotaField::Amount)? + topped_up.unwrap_or(0),
             period_end,
         })
         .filter(|standing| {

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use zae_limiter::error::Invalid;
 use zae_limiter::money::{Estimate, MicroDollars, Prices, Usage};
 use zae_limiter::{
-    Acquire, Admission, ConfigChange, ConfigLevel, EntityChange, Error, MAX_RESOURCES, NewEntity,
-    OnUnavailable, RateLimitHeaders, RateLimiter, Refusal,
+    Acquire, Admission, BreakerState, ConfigChange, ConfigLevel, EntityChange, Error, MAX_RESOURCES,
+    NewEntity, OnUnavailable, RateLimitHeaders, RateLimiter, Refusal,
 };
 
 use crate::acquire::support::*;
@@ -574,6 +574,61 @@ async fn permits_and_quotas_of_different_resources_come_back_with_the_lease() {
     limiter.settled().await;
     assert_eq!(left_of(&limiter, "user-1", GPT, "parallel").await, 2);
     assert_eq!(left_of(&limiter, "user-1", BUDGET, "spend").await, 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_lost_with_a_permit_of_any_of_its_resources() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&[]).await;
+    set_resource_limits(&limiter, &["rpm:10/day"]).await;
+    set_budget(&limiter, &["parallel:2 at once for 60s"]).await;
+    let acquire = limiter.acquire("user-1", GPT).consume("rpm", 1);
+    let lease = acquire.and(BUDGET).consume("parallel", 1).await.unwrap();
+    stage.wire.always(Fault::ConnectionRefused);
+    assert!(!lease.is_lost());
+    lease.lost().await;
+    assert!(lease.is_lost());
+    stage.wire.heal();
+    drop(lease.commit().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn chunks_are_spent_in_an_outage_only_if_every_resource_has_one() {
+    let stage = Stage::new();
+    let builder = stage.builder().token_chunks_on(GPT);
+    let limiter = builder.default_limits([hoard("rpm", 100_000)]).await.unwrap();
+    let both = || {
+        let acquire = limiter.acquire("user-1", GPT).consume("rpm", 1);
+        acquire.and(BUDGET).consume("rpm", 1)
+    };
+    both().commit().await.unwrap();
+    for number in 0..20 {
+        let other = format!("other-{number}");
+        take(&limiter, &other, "rpm", 1).await.unwrap();
+    }
+    while limiter.stats().chunk_tokens <= 15 {
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+        tokio::time::sleep(millis(10)).await;
+    }
+    stage.wire.always(Fault::ConnectionRefused);
+    let others = (0..20).map(|number| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move { take(&limiter, &format!("other-{number}"), "rpm", 1).await })
+    });
+    let others: Vec<_> = others.collect();
+    // One that is not used is given back.
+    while limiter.stats().breaker == BreakerState::Closed {
+        tokio::time::sleep(millis(100)).await;
+        take(&limiter, "user-1", "rpm", 1).await.unwrap();
+    }
+    for other in others {
+        assert!(other.await.unwrap().unwrap_err().is_unavailable());
+    }
+    let before = limiter.stats().chunk_tokens;
+    assert!(both().await.unwrap_err().is_unavailable());
+    assert_eq!(limiter.stats().chunk_tokens, before);
+    take(&limiter, "user-1", "rpm", 1).await.unwrap();
+    assert_eq!(limiter.stats().chunk_tokens, before - 1);
 }
 
 /// A model with plenty and a shared allowance that is empty.

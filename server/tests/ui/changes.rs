@@ -284,3 +284,52 @@ async fn a_form_that_is_out_of_date_is_shown_again_with_what_is_stored_now() {
         browser.review(again).await.expect(200);
     }
 }
+
+#[tokio::test]
+async fn limits_of_the_form_can_end_and_what_the_level_has_stays() {
+    let stage = Stage::empty(UiOptions::default().edit(true), None).await;
+    let repository = stage.limiter.repository();
+    let before = [Limit::per_minute("rpm", 600).unwrap()];
+    repository.set_resource_defaults("gpt-4", before).await.unwrap();
+    let browser = Browser::on(&stage);
+    let hidden = browser.hidden().await;
+    let body = |until: &str| {
+        format!("{hidden}&name=rpm&capacity=900&period=60&burst=&refill=&policy=&until={until}")
+    };
+    let refused = text(&browser.review(body("tomorrow")).await.expect(422));
+    assert!(
+        refused.contains("it must be a date such as 2026-12-01"),
+        "{refused}"
+    );
+    let review = text(&browser.review(body("2150-01-01")).await.expect(200));
+    assert!(
+        review.contains("rpm:900/min") && review.contains("2150-01-01"),
+        "{review}"
+    );
+    browser.apply(body("2150-01-01")).await.expect(303);
+
+    let level = zae_limiter::ConfigLevel::Resource("gpt-4".parse().unwrap());
+    let stored = repository.get_config(&level).await.unwrap().unwrap();
+    let capacity = |limits: &LimitSet| limits.named("rpm").unwrap().capacity().get();
+    let temporary = stored.temporary.unwrap();
+    assert_eq!(
+        (capacity(&stored.limits), capacity(&temporary.limits)),
+        (600, 900)
+    );
+    assert_eq!(temporary.until.to_string(), "2150-01-01T00:00:00Z");
+    let tree = text(&browser.get("/ui/limits").await.expect(200));
+    assert!(
+        tree.contains("rpm:600/min") && tree.contains("2150-01-01T00:00:00Z"),
+        "{tree}"
+    );
+    let past = text(
+        &browser
+            .apply(format!(
+                "{}&name=rpm&capacity=1&until=2020-01-01",
+                browser.hidden().await
+            ))
+            .await
+            .expect(409),
+    );
+    assert!(past.contains("it must be later than now"), "{past}");
+}

@@ -23,7 +23,7 @@ pub struct Access {
     pub partition: Option<String>,
 }
 
-/// A connection to an embedded store. SQS and S3 take whatever they are sent.
+/// A connection to an embedded store. SQS, S3 and EventBridge take whatever they are sent.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     store: SharedHttpConnector,
@@ -107,6 +107,13 @@ impl HttpConnector for Recorder {
             "AmazonSQS" => {
                 self.note(format!("sqs:{operation}"), false, None);
                 HttpConnectorFuture::ready(Ok(response(200, &json!({}))))
+            }
+            "AWSEvents" => {
+                self.note(format!("events:{operation}"), false, None);
+                let entries = batch::body(&request)["Entries"].as_array().map_or(0, Vec::len);
+                let entries: Vec<_> = (0..entries).map(|n| json!({"EventId": n.to_string()})).collect();
+                let body = json!({"FailedEntryCount": 0, "Entries": entries});
+                HttpConnectorFuture::ready(Ok(response(200, &body)))
             }
             "" if request.method() == "PUT" => {
                 self.note("s3:PutObject".to_owned(), false, None);

@@ -17,7 +17,7 @@ use zae_limiter::versions::Migrate;
 use zae_limiter::{
     ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, Limit, NewEntity, PageRequest, RateLimiter,
 };
-use zae_limiter_aggregator::{Aggregator, DynamoDb};
+use zae_limiter_aggregator::{Aggregator, DynamoDb, EventBridge};
 use zae_limiter_archiver::{Archiver, S3};
 use zae_limiter_function::{Batch, Function, Invocation, Level, Queue, Report};
 use zae_limiter_template::deployer::{Place, deployer_policy};
@@ -220,6 +220,10 @@ async fn manages(limiter: &RateLimiter) {
         .commit()
         .await
         .unwrap();
+    let repository = limiter.repository();
+    repository.top_up("other", "gpt-4", "rpm", 1).await.unwrap();
+    repository.reset("other", "gpt-4").await.unwrap();
+    repository.set_parent("other", None).await.unwrap();
     limiter.repository().delete_entity("other").await.unwrap();
     limiter.repository().migrate(Migrate::pending()).await.unwrap();
 }
@@ -344,6 +348,23 @@ async fn counting_usage_is_permitted_what_it_does_and_nothing_else() {
     process(&aggregator, &changes.streams[0].event()).await;
     let policy = function_policy_document(LambdaFunction::Aggregator, &StackOptions::default());
     just_enough(&policy, &recorder.needed(), &LAMBDAS);
+}
+
+#[tokio::test]
+async fn sending_events_is_permitted_on_the_bus_of_the_stack_and_nowhere_else() {
+    let recorder = Recorder::to(furnished().await);
+    let aws = aws(&recorder);
+    let table = DynamoDb::new(aws_sdk_dynamodb::Client::new(&aws), TABLE);
+    let aggregator = Aggregator::new(table, queue(&aws), vec![WindowKind::Hourly], 90);
+    let aggregator = aggregator.with_alerts(Some(EventBridge::new(&aws, "budgets")));
+    let changes = bucket_changes(1, 200, 3);
+    assert!(!changes.crossings.is_empty());
+    process(&aggregator, &changes.streams[0].event()).await;
+    let options = StackOptions::builder().event_bus("budgets").build().unwrap();
+    let policy = function_policy_document(LambdaFunction::Aggregator, &options);
+    just_enough(&policy, &recorder.needed(), &LAMBDAS);
+    let json = serde_json::json!(policy).to_string();
+    assert!(json.contains(":event-bus/budgets"), "{json}");
 }
 
 #[tokio::test]

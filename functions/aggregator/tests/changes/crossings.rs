@@ -93,6 +93,28 @@ fn a_smaller_amount_and_a_new_threshold_are_reached_by_what_is_used_already() {
     );
 }
 
+/// A top-up counts in the period that it was made in.
+#[test]
+fn what_was_topped_up_is_part_of_the_amount() {
+    let topped_up = |used: i64, until: i64| {
+        let mut image = image(used, 500, MARCH, "80");
+        image["q_spend_tu"] = json!({"N": "500000"});
+        image["q_spend_te"] = json!({"N": until.to_string()});
+        image
+    };
+    assert_eq!(
+        percentages(&image(400, 500, MARCH, "80"), &topped_up(400, MARCH)),
+        [0; 0]
+    );
+    let found = crossings(&topped_up(799, MARCH), &topped_up(800, MARCH));
+    assert_eq!((found.len(), found[0].amount, found[0].used), (1, 1_000, 800));
+    let last_period = MARCH - 1;
+    assert_eq!(
+        percentages(&topped_up(399, last_period), &topped_up(400, last_period)),
+        [80]
+    );
+}
+
 /// The record is of January 31. What was used in a period that has ended is not used now.
 #[test]
 fn other_parameters_of_a_period_that_has_ended_reach_nothing() {

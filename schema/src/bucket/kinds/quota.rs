@@ -54,6 +54,11 @@ impl QuotaImage {
         }
     }
 
+    /// What may still be used at this time.
+    pub fn left_at(&self, now: Timestamp) -> i128 {
+        self.amount + self.topped_up_at(now) - self.at(now).0
+    }
+
     /// What may be used beyond the amount at this time.
     pub fn topped_up_at(&self, now: Timestamp) -> i128 {
         let (_, open_until) = self.at(now);
