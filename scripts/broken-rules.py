@@ -37,6 +37,11 @@ RULES = [
     ("CallLimitsReachParents", "limiter/src/acquire/charge.rs", "let call_limits = call_limits.filter(|_| own);", "let _ = own;", "limits_of_calls"),
     ("CallLimitsNeverExpire", BUCKET + "shared.rs", "configs.for_call(limits, expires)", "configs.for_call(limits, TtlRule::Never)", "limits_of_calls"),
     ("LimitsWithoutBound", CORE + "combine.rs", "evaluation.limits().count() > MAX_LIMITS_OF_WRITE {", "evaluation.limits().count() > usize::MAX {", "acquire::limits_of_a_call"),
+    # Modes.
+    ("BumpsAreIgnored", CORE + "combine.rs", "!was_read && Duration::from_millis(age) <=", "!was_read && Duration::from_millis(age) * 0 >", "modes_that_change"),
+    ("ModeChangesGoUnnoticed", CORE + "read.rs", "} => held.mode() != config.mode(),", "} => held.mode() != config.mode() && false,", "modes_that_change"),
+    ("ObservedCallsAreCharged", BUCKET + "grant.rs", "if portions.is_empty() && self.passed.is_some() {", "if portions.is_empty() && self.passed.is_some() && false {", "modes_that_change"),
+    ("ParentsFollowTheChild", "limiter/src/acquire/cascade.rs", "if charges[index].mode() == Mode::Observe => {", "if charges[0].mode() == Mode::Observe => {", "modes_that_change"),
     # Copies of a process.
     ("TagsFromTheProcess", DYNAMO + "entropy.rs", "getrandom::fill(bytes)", 'Err::<(), _>("broken")', "ids_come_from_the_operating_system"),
     ("NumbersWithoutNonce", CORE + "slots.rs", "now.random >> 32", "now.random * 0", "a_copy_in_the_same_millisecond"),

@@ -13,7 +13,7 @@ fn team() -> Bench {
 }
 
 fn events(bench: &Bench) -> Vec<Value> {
-    let events = bench.json(&["audit", "list", "--entity", "team-1"]);
+    let events = bench.json(&["audit", "list", "--entity-id", "team-1"]);
     events["events"].as_array().unwrap().clone()
 }
 
@@ -68,10 +68,7 @@ fn a_quota_is_topped_up_once() {
         "--output",
         "json",
     ]);
-    assert_eq!(
-        other.expect_exit(1).error()["error"]["code"],
-        "idempotency_key_reused"
-    );
+    assert_eq!(other.expect_exit(1).error()["error"], "idempotency_key_reused");
 }
 
 #[test]
@@ -115,7 +112,8 @@ fn limits_end_and_show_what_applies_afterwards() {
     assert_eq!(stored["temporary_limits"]["limits"][0]["capacity"], 900);
     let shown = bench.ok(&["entity", "get-limits", "team-1", "-r", "gpt-4"]);
     assert!(shown.contains("until ") && shown.contains("900"), "{shown}");
-    bench.ok(&["acquire", "team-1", "gpt-4", "-c", "rpm:500"]);
+    let available = bench.ok(&["available", "team-1", "gpt-4"]);
+    assert!(available.contains("900"), "{available}");
     assert_eq!(events(&bench)[0]["details"]["reason"], "launch");
 
     let past = bench

@@ -606,7 +606,7 @@ async fn chunks_are_spent_in_an_outage_only_if_every_resource_has_one() {
         let other = format!("other-{number}");
         take(&limiter, &other, "rpm", 1).await.unwrap();
     }
-    while limiter.stats().chunk_tokens < 40 {
+    while limiter.stats().chunk_tokens <= 15 {
         take(&limiter, "user-1", "rpm", 1).await.unwrap();
         tokio::time::sleep(millis(10)).await;
     }

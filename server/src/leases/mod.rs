@@ -237,7 +237,10 @@ impl Reservation<'_> {
     /// Puts the lease into the slot.
     pub(crate) fn hold(mut self, id: LeaseId, lease: Lease, time: Duration) {
         self.used = true;
-        let counted = matches!(lease.admission(), Admission::Counted | Admission::PartlyCounted);
+        let counted = matches!(
+            lease.admission(),
+            Admission::Counted | Admission::PartlyCounted | Admission::Observed
+        );
         let names = || {
             let statuses = lease.statuses().into_iter();
             statuses
