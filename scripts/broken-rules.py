@@ -37,6 +37,11 @@ RULES = [
     ("CallLimitsReachParents", "limiter/src/acquire/charge.rs", "let call_limits = call_limits.filter(|_| own);", "let _ = own;", "limits_of_calls"),
     ("CallLimitsNeverExpire", BUCKET + "shared.rs", "configs.for_call(limits, expires)", "configs.for_call(limits, TtlRule::Never)", "limits_of_calls"),
     ("LimitsWithoutBound", CORE + "combine.rs", "evaluation.limits().count() > MAX_LIMITS_OF_WRITE {", "evaluation.limits().count() > usize::MAX {", "acquire::limits_of_a_call"),
+    # Modes.
+    ("BumpsAreIgnored", CORE + "combine.rs", "!was_read && Duration::from_millis(age) <=", "!was_read && Duration::from_millis(age) * 0 >", "modes_that_change"),
+    ("ModeChangesGoUnnoticed", CORE + "read.rs", "} => held.mode() != config.mode(),", "} => held.mode() != config.mode() && false,", "modes_that_change"),
+    ("ObservedCallsAreCharged", BUCKET + "grant.rs", "if portions.is_empty() && self.passed.is_some() {", "if portions.is_empty() && self.passed.is_some() && false {", "modes_that_change"),
+    ("ParentsFollowTheChild", "limiter/src/acquire/cascade.rs", "if charges[index].mode() == Mode::Observe => {", "if charges[0].mode() == Mode::Observe => {", "modes_that_change"),
     # Copies of a process.
     ("TagsFromTheProcess", DYNAMO + "entropy.rs", "getrandom::fill(bytes)", 'Err::<(), _>("broken")', "ids_come_from_the_operating_system"),
     ("NumbersWithoutNonce", CORE + "slots.rs", "now.random >> 32", "now.random * 0", "a_copy_in_the_same_millisecond"),
@@ -87,21 +92,7 @@ RULES = [
     ("PeriodsByOwnBoundaries", QUOTAS, "Some(end) if now < end => (self.used, Some(end)),", "Some(end) if self.period.end_after(now) <= end => (self.used, Some(end)),", "limiter:worlds::kinds"),
     ("UsedQuotasExpire", QUOTAS, "if self.used_after(demand) > 0 || self.topped_up + demand.top_up > 0 {", "if self.topped_up + demand.top_up > 0 {", "schema:kind_changes"),
     ("ReclaimsEarly", PERMITS, "const GRACE_MILLIS: i64 = 2_000;", "const GRACE_MILLIS: i64 = -3_000;", "limiter:worlds::kinds"),
-    ("ReleasesWithoutEpoch", PERMITS, "if self.has(epoch, total) {", "if true {", "limiter:worlds::kinds", [
-        (PERMITS, "row.floors.push((old, moves.released + moves.renewed));", "row.floors.push((old, moves.renewed));"),
-        (BUCKET + "permits.rs", "(!state.lost && now < state.epoch.end()).then_some(state.epoch)", "Some(state.epoch)"),
-    ]),
-    ("ReleasesAgain", CORE + "unconfirmed.rs", "!request.is_acquire() && carried.contains(&request.id));", "!request.is_acquire() && false && carried.contains(&request.id));", "worlds::kinds"),
     ("UnconfirmedRenewalsCount", CORE + "permits.rs", "self.lot.lose();\n    }\n}", "self.lot.renewed(self.to);\n    }\n}", "worlds::kinds"),
-    ("PausedHoldersGoOn", BUCKET + "permits.rs", "(!state.lost && now < state.epoch.end()).then_some(state.epoch)", "(!state.lost).then_some(state.epoch)", "acquire::permits"),
-    # Changes of a bucket by hand.
-    ("TopUpWithoutRecord", "limiter/src/admin/bucket_change/mod.rs", "transaction.put_new(made.to_item(record));", "transaction.check(record, |_| \"attribute_not_exists(nothing)\".to_owned());", "store::bucket_changes"),
-    ("KeysAreIgnored", "limiter/src/admin/bucket_change/mod.rs", "Some(key) => key.clone(),", "Some(_) => self.inner.table.entropy.text(32),", "store::bucket_changes"),
-    ("LateResponsesCountAfterReset", CORE + "permits.rs", "self.permits.lose_where(|lot| **lot.incarnation() != *incarnation);", "self.permits.lose_where(|lot| **lot.incarnation() != *incarnation && false);", "store::bucket_changes"),
-    ("ResetKeepsThePeriod", "schema/src/bucket/reset.rs", "millis(end.plus_millis(1))", "millis(end)", "schema:kinds::quota"),
-    ("TopUpOutlivesThePeriod", QUOTAS, "if open_until.is_some() && open_until == self.topped_up_until {", "if open_until.is_some() {", "schema:kinds::quota"),
-    ("CachesOutliveTheEnd", "limiter/src/config/cache/state.rs", ".min(ends),", ".min(ends.max(Duration::MAX)),", "store::temporary_limits"),
-    ("EndsByTheFirstReading", "limiter/src/config/resolution.rs", "(now < end).then_some(end)", "Some(end).filter(|_| now <= end || now > end)", "config::resolution"),
     # Token chunks.
     ("ChunkSpentTwice", CORE + "chunks/mod.rs", "for (limit, amount) in amounts {\n            add(&mut chunk.amounts, limit, -amount);", "for (limit, amount) in amounts {\n            add(&mut chunk.amounts, limit, -amount * 0);", "chunks::"),
     ("ChunkReturnedTwice", CORE + "chunks/mod.rs", "(limit, -amount))", "(limit, -amount * 2))", "chunks::"),

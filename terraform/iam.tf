@@ -46,6 +46,7 @@ data "aws_iam_policy_document" "acquire_only_policy" {
           "cf",
           "ev",
           "rj",
+          "ro",
           "o_*",
           "b_*",
           "q_*",

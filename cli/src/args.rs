@@ -9,7 +9,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use zae_limiter::StackName;
 
 use crate::commands::{
-    acquire, audit, available, bucket, check, completions, config, entity, limits, local, man, migrate,
+    acquire, audit, available, bucket, check, completions, config, entity, limits, local, man, migrate, mode,
     prices, resource, serve, stack, system, ui, usage, version,
 };
 use crate::deferred::Deferred;
@@ -126,6 +126,9 @@ pub(crate) enum Command {
     /// Manage the limits of all levels with one file
     #[command(subcommand)]
     Limits(Deferred<limits::Command>),
+    /// Observe, bypass, disable, or enforce limits
+    #[command(subcommand)]
+    Mode(Deferred<mode::Command>),
     /// Manage what a resource costs
     #[command(subcommand)]
     Prices(Deferred<prices::Command>),

@@ -23,6 +23,7 @@ mod forms;
 mod interrupt;
 mod limits_file;
 mod local;
+mod modes;
 mod pages;
 mod peer;
 mod prices;

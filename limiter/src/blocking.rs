@@ -360,6 +360,12 @@ impl Lease {
         self.lease.statuses()
     }
 
+    /// The limits that would have refused the call if they were enforced: see
+    /// [`Lease::observed_limits`](crate::Lease::observed_limits).
+    pub fn observed_limits(&self) -> Vec<LimitStatus> {
+        self.lease.observed_limits()
+    }
+
     /// Corrects what was used: see [`Lease::adjust`](crate::Lease::adjust).
     pub fn adjust(&mut self, limit: impl AsRef<str>, tokens: i64) -> &mut Self {
         self.lease.adjust(limit, tokens);

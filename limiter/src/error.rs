@@ -13,6 +13,7 @@ use zae_limiter_schema::{EntityId, LimitName, Resource};
 pub use zae_limiter_dynamo::Error as StoreError;
 pub use zae_limiter_schema::{InvalidLimit, InvalidName, Malformed};
 
+use crate::config::resolution::ConfigOrigin;
 use crate::status::Refusal;
 
 /// The result of most operations of this crate.
@@ -39,6 +40,18 @@ pub enum Error {
     /// The limits do not allow the call. Nothing was taken. Wait, or refuse your caller.
     #[error(transparent)]
     Refused(Arc<Refusal>),
+
+    /// The entity may not use the resource: their [mode](crate::Mode) is `disabled`. Nothing was taken. Refuse your caller;
+    /// waiting does not help.
+    #[error("entity {entity} may not use {resource}: the mode of the {} is disabled", level(*mode_from))]
+    Disabled {
+        /// The entity: the one that called, or a parent that is charged too.
+        entity: EntityId,
+        /// The resource.
+        resource: Resource,
+        /// The level that says so.
+        mode_from: ConfigOrigin,
+    },
 
     /// The table cannot be used now. [`OnUnavailable`](crate::OnUnavailable) decides what happens to acquires.
     #[error(transparent)]
@@ -223,6 +236,15 @@ pub enum Conflict {
     ConfigChanged {
         /// The level.
         level: String,
+    },
+
+    /// The mode of an entity on a resource changed with every attempt to admit the call.
+    #[error("the mode of entity {entity} on {resource} changed at the same time; try again")]
+    ModeChanged {
+        /// The entity.
+        entity: EntityId,
+        /// The resource.
+        resource: Resource,
     },
 
     /// The idempotency key stands for another change of a bucket of the entity.
@@ -414,6 +436,18 @@ impl From<zae_limiter_dynamo::Error> for Error {
                 reason: other.to_string(),
             }),
         }
+    }
+}
+
+/// A level, in the words of an error.
+const fn level(origin: ConfigOrigin) -> &'static str {
+    match origin {
+        ConfigOrigin::Call => "call",
+        ConfigOrigin::Entity => "entity on this resource",
+        ConfigOrigin::EntityDefault => "entity",
+        ConfigOrigin::Resource => "resource",
+        ConfigOrigin::System => "system",
+        ConfigOrigin::Builder => "limiter",
     }
 }
 

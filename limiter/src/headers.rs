@@ -144,6 +144,7 @@ mod tests {
             available,
             requested: 5,
             refused: retry_after != RetryAfter::Now,
+            observed: false,
             retry_after,
             reset: None,
         }

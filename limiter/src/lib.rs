@@ -111,7 +111,9 @@ pub mod tower;
 
 pub use acquire::{Acquire, Adjust, Admission, Availability, Lease, MAX_RESOURCES, ResourceLease};
 pub use admin::{BucketLimit, BucketLimitKind, BucketState, BucketWriter};
-pub use admin::{ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, Repository};
+pub use admin::{
+    ConfigChange, EntityChange, EntitySearch, MAX_LIMITS, NewEntity, RefreshedBuckets, Repository,
+};
 pub use admin::{LimitReset, ResetReport, SetLimits, TopUp, TopUpReport};
 pub use bucket::{BreakerState, LimiterStats, Shutdown, Unwritten};
 pub use builder::RateLimiterBuilder;
@@ -131,7 +133,7 @@ pub use zae_limiter_dynamo::EmbeddedStore;
 pub use zae_limiter_dynamo::{CapacityMeter, ConsumedCapacity};
 pub use zae_limiter_schema::bucket::{Reset, RetryAfter};
 pub use zae_limiter_schema::{
-    ConfigLevel, Counted, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, OnUnavailable,
+    ConfigLevel, Counted, EntityId, LevelKind, Limit, LimitKind, LimitName, LimitSet, Mode, OnUnavailable,
     QuotaPeriod, Resource, StackName, SystemSettings, Timestamp, Tokens, Weekday,
 };
 
@@ -169,7 +171,9 @@ pub mod money {
 /// What was used, by hour, day and month, and how much of a resource is in use: see [`Repository::list_usage_snapshots`],
 /// [`Repository::get_usage_summary`] and [`Repository::get_resource_capacity`].
 pub mod usage {
-    pub use crate::admin::{CapacityScope, EntityCapacity, ResourceCapacity, UsageQuery, UsageSummary};
+    pub use crate::admin::{
+        CapacityScope, EntityCapacity, Observed, ObservedEntity, ResourceCapacity, UsageQuery, UsageSummary,
+    };
     pub use zae_limiter_schema::{UsageSnapshot, Window, WindowKind};
 }
 

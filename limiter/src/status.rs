@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use zae_limiter_schema::bucket::{BucketKey, Outlook, Reset, RetryAfter};
-use zae_limiter_schema::{EntityId, Limit, Resource, whole_tokens};
+use zae_limiter_schema::{EntityId, Limit, Mode, Resource, whole_tokens};
 
 /// The status of one limit, compared with the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct LimitStatus {
     pub requested: u64,
     /// True if this limit refuses the request: less is available than requested.
     pub refused: bool,
+    /// True if this limit would refuse the request, but is only [observed](Mode::Observe).
+    pub observed: bool,
     /// When the requested amount will be available.
     pub retry_after: RetryAfter,
     /// When all of it comes back at once: the end of a quota's period. Other kinds have none.
@@ -30,15 +32,17 @@ pub struct LimitStatus {
 }
 
 impl LimitStatus {
-    pub(crate) fn new(key: &BucketKey, limit: &Limit, outlook: Outlook, requested: i128) -> Self {
+    pub(crate) fn new(key: &BucketKey, limit: &Limit, mode: Mode, outlook: Outlook, requested: i128) -> Self {
         let wait = outlook.retry_after;
+        let is_short = requested > 0 && wait != RetryAfter::Now;
         Self {
             entity: key.entity.clone(),
             resource: key.resource.clone(),
             limit: limit.clone(),
             available: i64::try_from(whole_tokens(outlook.left)).unwrap_or(i64::MIN),
             requested: u64::try_from(whole_tokens(requested)).unwrap_or(0),
-            refused: requested > 0 && wait != RetryAfter::Now,
+            refused: is_short && matches!(mode, Mode::Enforce | Mode::Disabled),
+            observed: is_short && mode == Mode::Observe,
             retry_after: wait,
             reset: outlook.reset,
         }
@@ -62,7 +66,10 @@ impl LimitStatus {
 /// The Python peer's field names.
 impl Serialize for LimitStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut status = serializer.serialize_struct("LimitStatus", 9 + usize::from(self.reset.is_some()))?;
+        let mut status = serializer.serialize_struct(
+            "LimitStatus",
+            9 + usize::from(self.observed) + usize::from(self.reset.is_some()),
+        )?;
         status.serialize_field("entity_id", &self.entity)?;
         status.serialize_field("resource", &self.resource)?;
         status.serialize_field("limit_name", self.limit.name())?;
@@ -71,6 +78,9 @@ impl Serialize for LimitStatus {
         status.serialize_field("available", &self.available)?;
         status.serialize_field("requested", &self.requested)?;
         status.serialize_field("exceeded", &self.refused)?;
+        if self.observed {
+            status.serialize_field("observed", &true)?;
+        }
         status.serialize_field("retry_after_seconds", &self.retry_after.seconds())?;
         if let Some(reset) = self.reset {
             status.serialize_field("resets_at", &reset.at.to_string())?;

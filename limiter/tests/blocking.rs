@@ -37,10 +37,8 @@ fn all_kinds_of_limits_are_taken_together_and_permits_are_released() {
     let limiter = limiter();
     let limits = ["rpd:10/day", "spend:100 per month", "parallel:1 at once for 60s"];
     let limits: Vec<Limit> = limits.iter().map(|text| text.parse().unwrap()).collect();
-    limiter
-        .repository()
-        .set_limits("user-1", "gpt-4", limits)
-        .unwrap();
+    let set = limiter.repository().set_limits("user-1", "gpt-4", limits);
+    limiter.wait(set).unwrap();
     let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 1);
     let all = || call().consume("spend", 60).consume("parallel", 1);
     let mut lease = all().lease().unwrap();
@@ -361,4 +359,22 @@ fn what_is_stored_and_the_stack_are_reached_without_async() {
         none.to_string().contains("an embedded table has no stack"),
         "{none}"
     );
+}
+
+#[test]
+fn leases_and_errors_follow_the_mode() {
+    let store = EmbeddedStore::memory().unwrap();
+    let limiter = limiter_in(&store);
+    let level = zae_limiter::ConfigLevel::System;
+    let set = |mode| {
+        limiter.wait(limiter.repository().set_mode(&level, mode)).unwrap();
+    };
+    let call = || limiter.acquire("user-1", "gpt-4").consume("rpd", 11).lease();
+    set(zae_limiter::Mode::Observe);
+    let observed = call().unwrap();
+    assert_eq!(observed.admission(), zae_limiter::Admission::Observed);
+    assert_eq!(observed.observed_limits()[0].limit.name().as_str(), "rpd");
+    observed.commit().unwrap();
+    set(zae_limiter::Mode::Disabled);
+    assert!(matches!(call(), Err(Error::Disabled { .. })));
 }

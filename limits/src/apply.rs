@@ -57,7 +57,7 @@ async fn apply_change(repository: &Repository, change: &LevelChange) -> Result<(
     Ok(())
 }
 
-/// The change to store. A fresh level has no policy and no prices to remove.
+/// The change to store. A fresh level has no policy, mode or prices to remove.
 fn to_change(wanted: &LevelSettings, fresh: bool) -> ConfigChange {
     let mut change = ConfigChange::new();
     if !wanted.limits.is_empty() {
@@ -70,6 +70,11 @@ fn to_change(wanted: &LevelSettings, fresh: bool) -> ConfigChange {
         Some(policy) => change.on_unavailable(policy),
         None if fresh => change,
         None => change.without_on_unavailable(),
+    };
+    change = match wanted.mode {
+        Some(mode) => change.mode(mode),
+        None if fresh => change,
+        None => change.without_mode(),
     };
     change = match &wanted.prices {
         Some(prices) => change.prices(prices.clone()),

@@ -126,6 +126,7 @@ fn stored_settings(record: &ConfigRecord, in_file: &SystemSettings) -> Option<Le
     let found = LevelSettings {
         limits: record.limits.clone(),
         on_unavailable: record.on_unavailable,
+        mode: record.mode,
         prices: record.prices.clone(),
         system: SystemSettings {
             audit_retention_days: in_file.audit_retention_days.and(system.audit_retention_days),
@@ -145,6 +146,7 @@ mod tests {
         let record = |(level, wanted): (ConfigLevel, LevelSettings)| {
             let mut record = ConfigRecord::new(level.clone(), wanted.limits);
             record.on_unavailable = wanted.on_unavailable;
+            record.mode = wanted.mode;
             record.prices = wanted.prices;
             record.system = wanted.system;
             (level, record)
@@ -178,6 +180,15 @@ mod tests {
         assert_eq!(
             changes(SYSTEM, "system: {limits: {rpm: 1}, on_unavailable: allow}", ""),
             ["Update system"]
+        );
+        let mode = |mode: &str| format!("resources: {{a: {{mode: {mode}}}}}");
+        assert_eq!(
+            changes(&mode("observe"), &mode("observe"), ""),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            changes(&mode("enforce"), &mode("observe"), ""),
+            ["Update resource a"]
         );
         let priced =
             |input: &str| format!("resources: {{a: {{limits: {{rpm: 1}}, prices: {{input: {input}}}}}}}");

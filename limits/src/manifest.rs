@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use zae_limiter::money::Prices;
-use zae_limiter::{ConfigLevel, EntityId, LimitSet, OnUnavailable, Resource, SystemSettings};
+use zae_limiter::{ConfigLevel, EntityId, LimitSet, Mode, OnUnavailable, Resource, SystemSettings};
 
 use crate::limit_syntax::{self, InvalidField, InvalidFields};
 use crate::price_syntax;
@@ -16,6 +16,8 @@ pub struct LevelSettings {
     pub limits: LimitSet,
     /// Its policy while the table is unavailable.
     pub on_unavailable: Option<OnUnavailable>,
+    /// Whether its limits are enforced.
+    pub mode: Option<Mode>,
     /// Its prices. Only at the resource and the system level.
     pub prices: Option<Prices>,
     /// Only at the system level. Settings that are not in the file are left unchanged.
@@ -28,6 +30,9 @@ pub struct Manifest {
     /// The levels in the file.
     pub levels: BTreeMap<ConfigLevel, LevelSettings>,
 }
+
+/// What every level may have.
+const COMMON_FIELDS: [&str; 3] = ["limits", "on_unavailable", "mode"];
 
 const SYSTEM_FIELDS: [&str; 4] = ["prices", "audit_retention_days", "auto_update", "strict_version"];
 
@@ -106,13 +111,14 @@ impl Parser {
     }
 
     fn entity(&mut self, entity: &EntityId, at: &str, value: &Value) {
-        let Some(fields) = self.map(at, value, &["limits", "on_unavailable", "resources"]) else {
+        let known: Vec<&str> = COMMON_FIELDS.iter().chain(&["resources"]).copied().collect();
+        let Some(fields) = self.map(at, value, &known) else {
             return;
         };
-        if fields.contains_key("limits") || fields.contains_key("on_unavailable") {
+        if COMMON_FIELDS.iter().any(|field| fields.contains_key(*field)) {
             let own: Map<_, _> = fields
                 .iter()
-                .filter(|(field, _)| ["limits", "on_unavailable"].contains(&field.as_str()))
+                .filter(|(field, _)| COMMON_FIELDS.contains(&field.as_str()))
                 .map(|(field, value)| (field.clone(), value.clone()))
                 .collect();
             self.level(&ConfigLevel::EntityDefault(entity.clone()), at, &own.into(), &[]);
@@ -134,7 +140,7 @@ impl Parser {
     }
 
     fn level(&mut self, level: &ConfigLevel, at: &str, value: &Value, more: &[&str]) {
-        let known: Vec<&str> = ["limits", "on_unavailable"].iter().chain(more).copied().collect();
+        let known: Vec<&str> = COMMON_FIELDS.iter().chain(more).copied().collect();
         let before = self.invalid.len();
         let Some(fields) = self.map(at, value, &known) else {
             return;
@@ -156,6 +162,11 @@ impl Parser {
                 let parsed = policy.as_str().unwrap_or_default().parse();
                 let rule = format!("{policy} must be allow or block");
                 self.accept(&format!("{at}.on_unavailable"), parsed.map_err(|_| rule))
+            }),
+            mode: fields.get("mode").and_then(|mode| {
+                let parsed = mode.as_str().unwrap_or_default().parse();
+                let rule = format!("{mode} must be enforce, observe, bypass or disabled");
+                self.accept(&format!("{at}.mode"), parsed.map_err(|_| rule))
             }),
             prices: fields
                 .get("prices")
@@ -247,8 +258,9 @@ resources:
 entities:
   user-1:
     limits: ['rpm:1000']
+    mode: observe
     resources:
-      gpt-4: {limits: {rpm: 2000}, on_unavailable: allow}
+      gpt-4: {limits: {rpm: 2000}, on_unavailable: allow, mode: bypass}
   user-2:
     resources:
       _default_: {limits: {rpm: 5}}
@@ -271,6 +283,9 @@ entities:
         let system = &manifest.levels[&ConfigLevel::System];
         assert_eq!(system.system.audit_retention_days, Some(30));
         assert_eq!(system.limits.len(), 2);
+        let modes: Vec<_> = manifest.levels.values().map(|level| level.mode).collect();
+        let expected = [Some(Mode::Bypass), Some(Mode::Observe), None, None, None];
+        assert_eq!(modes, expected);
     }
 
     #[test]
@@ -291,6 +306,10 @@ entities:
                 "system.limit: unknown field, did you mean \"limits\"?",
             ),
             ("system: {on_unavailable: maybe}", "system.on_unavailable"),
+            (
+                "resources: {gpt-4: {mode: off}}",
+                "resources.gpt-4.mode: \"off\" must be enforce, observe, bypass or disabled",
+            ),
             ("system: {audit_retention_days: 0}", "system.audit_retention_days"),
             ("system: {auto_update: 1}", "system.auto_update"),
             ("resources: {9: {limits: {rpm: 1}}}", "resources.9"),

@@ -17,6 +17,7 @@
 //!     counters: BTreeMap::from([(LimitName::parse("tpm")?, 12_500)]),
 //!     total_events: 25,
 //!     refusals: 3,
+//!     observed: 0,
 //!     thresholds: BTreeMap::new(),
 //!     ttl: None,
 //!     progress: None,

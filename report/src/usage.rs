@@ -45,15 +45,19 @@ impl<'a> UsageReport<'a> {
     /// A table with one row per snapshot, in the given order.
     pub fn table(&self, layout: impl Into<Layout>) -> String {
         let layout = layout.into();
-        let mut table = TextTable::new([
+        // Few tables have limits that are only observed.
+        let has_observed = self.snapshots.iter().any(|snapshot| snapshot.observed != 0);
+        let observed = has_observed.then_some(("Observed", Align::Right));
+        let columns = [
             ("Window", Align::Left),
             ("Length", Align::Left),
             ("Entity", Align::Left),
             ("Resource", Align::Left),
             ("Events", Align::Right),
             ("Refused", Align::Right),
-            ("Tokens", Align::Left),
-        ]);
+        ];
+        let columns = columns.into_iter().chain(observed);
+        let mut table = TextTable::new(columns.chain([("Tokens", Align::Left)]));
         for snapshot in self.snapshots {
             let counters = snapshot.counters.iter().map(|(name, count)| {
                 let number = self.number(snapshot.resource.as_str(), name.as_str());
@@ -63,15 +67,17 @@ impl<'a> UsageReport<'a> {
                     None => format!("{name}={count}"),
                 }
             });
-            table.row([
+            let observed = has_observed.then(|| grouped(snapshot.observed));
+            let cells = [
                 layout.time(snapshot.window.start()),
                 snapshot.window.kind().to_string(),
                 snapshot.entity.to_string(),
                 snapshot.resource.to_string(),
                 grouped(snapshot.total_events),
                 grouped(snapshot.refusals),
-                counters.collect::<Vec<_>>().join(" "),
-            ]);
+            ];
+            let counters = counters.collect::<Vec<_>>().join(" ");
+            table.row(cells.into_iter().chain(observed).chain([counters]));
         }
         table.render(layout)
     }
@@ -125,6 +131,7 @@ mod tests {
             counters: BTreeMap::from([(LimitName::parse("rpm").unwrap(), rpm)]),
             total_events: rpm,
             refusals: rpm / 100,
+            observed: 0,
             thresholds: BTreeMap::new(),
             ttl: None,
             progress: None,

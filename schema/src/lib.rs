@@ -22,7 +22,7 @@
 //! | validated names | [`EntityId`], [`Resource`], [`LimitName`], [`StackName`], [`Principal`] |
 //! | what a limit is | [`Limit`], [`LimitSet`], [`Tokens`] |
 //! | prices, and what a call costs | [`money`] |
-//! | levels of configuration | [`ConfigLevel`], [`ConfigRecord`] |
+//! | levels of configuration | [`ConfigLevel`], [`ConfigRecord`], [`Mode`] |
 //! | how a bucket fills and empties, and how it is written | [`bucket`] |
 //! | keys | [`keys`] |
 //! | the table's keys, indexes, time to live and stream | [`table`] |
@@ -33,6 +33,7 @@ mod item;
 pub mod keys;
 mod level;
 mod limit;
+mod mode;
 pub mod money;
 mod names;
 mod records;
@@ -49,6 +50,7 @@ pub use limit::{
     Boundary, Concurrency, Counted, DuplicateLimit, InvalidLimit, Limit, LimitField, LimitKind, LimitSet,
     Quota, QuotaPeriod, Rate, Thresholds, Weekday, Zone,
 };
+pub use mode::{InvalidMode, Mode};
 pub use names::{EntityId, InvalidName, LimitName, Principal, Resource, StackName};
 pub use records::{
     AuditAction, AuditEvent, AuditSubject, ConfigRecord, EntityConfigRegistry, EntityRecord,

@@ -141,11 +141,16 @@ impl App {
         }
     }
 
-    /// Notes whether an acquire wrote. One that was admitted uncounted did not.
+    /// Notes whether an acquire wrote. One that was admitted uncounted in an outage did not; one whose limits are not enforced
+    /// need not.
     pub(crate) fn note_acquire(&self, result: &Result<Lease, Error>) {
         match result {
-            Ok(lease) if lease.admission() != Admission::Counted => self.set_write_failed(true),
-            result => self.note_write(result),
+            Ok(lease) => match lease.admission() {
+                Admission::Counted => self.set_write_failed(false),
+                Admission::Observed | Admission::Bypassed => {}
+                _ => self.set_write_failed(true),
+            },
+            Err(_) => self.note_write(result),
         }
     }
 

@@ -98,6 +98,7 @@ fn everything_else_goes_to_nobody() {
         counters: BTreeMap::new(),
         total_events: 1,
         refusals: 0,
+        observed: 0,
         thresholds: BTreeMap::new(),
         ttl: None,
         progress: None,

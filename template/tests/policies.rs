@@ -73,6 +73,7 @@ fn acquiring_can_be_narrowed_to_the_attributes_of_buckets() {
         "cf",
         "ev",
         "rj",
+        "ro",
         "o_*",
         "b_*",
         "q_*",

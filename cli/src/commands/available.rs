@@ -34,6 +34,9 @@ struct Available {
     resource: Resource,
     /// Whether a call for the requested tokens would be admitted now.
     would_pass: bool,
+    /// Whether the entity may not use the resource.
+    #[serde(rename = "disabled", skip_serializing_if = "std::ops::Not::not")]
+    is_disabled: bool,
     /// When the call would be admitted; null if never.
     retry_after_seconds: Option<f64>,
     limits: BTreeMap<LimitName, Remaining>,
@@ -66,6 +69,7 @@ impl Available {
             entity_id: entity,
             resource,
             would_pass: availability.would_pass(),
+            is_disabled: availability.is_disabled(),
             retry_after_seconds: availability.retry_after().seconds(),
             limits,
             levels: availability.statuses().to_vec(),
@@ -78,6 +82,7 @@ impl Text for Available {
         let mut lines = vec![status_table(&self.levels).render(view)];
         if self.levels.iter().any(|status| status.requested > 0) {
             lines.push(match (self.would_pass, self.retry_after_seconds) {
+                _ if self.is_disabled => view.paint.bad("the entity may not use the resource"),
                 (true, _) => view.paint.good("the call would be admitted now"),
                 (false, Some(seconds)) => format!("the call would be admitted in {} s", decimal(seconds, 1)),
                 (false, None) => view
@@ -132,7 +137,12 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
         }
         if requested {
             row.push(grouped(status.requested));
-            row.push(if status.refused { "refused" } else { "" }.to_owned());
+            let mark = match (status.refused, status.observed) {
+                (true, _) => "refused",
+                (_, true) => "observed",
+                _ => "",
+            };
+            row.push(mark.to_owned());
         }
         table.row(row);
     }

@@ -14,6 +14,7 @@ pub(crate) mod limits;
 pub(crate) mod local;
 pub(crate) mod man;
 pub(crate) mod migrate;
+pub(crate) mod mode;
 pub(crate) mod pagination;
 pub(crate) mod prices;
 pub(crate) mod record_reports;
@@ -69,6 +70,7 @@ fn dispatch(command: Command, context: &Context) -> Result<CommandOutput> {
         Command::System(Deferred(command)) => block_on(system::run(command, context)),
         Command::Config(Deferred(command)) => block_on(config::run(command, context)),
         Command::Limits(Deferred(command)) => block_on(limits::run(command, context)),
+        Command::Mode(Deferred(command)) => block_on(mode::run(command, context)),
         Command::Prices(Deferred(command)) => block_on(prices::run(command, context)),
         Command::Audit(Deferred(command)) => block_on(audit::run(command, context)),
         Command::Usage(Deferred(command)) => block_on(usage::run(command, context)),

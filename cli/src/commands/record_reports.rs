@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use zae_limiter::money::Prices;
 use zae_limiter::records::{AttributeValue, ConfigRecord, EntityRecord, TemporaryLimits, to_json};
-use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, LimitKind, OnUnavailable, Timestamp};
+use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, LimitKind, Mode, OnUnavailable, Timestamp};
 
 use crate::command_output::Text;
 use crate::output::{Align, TextTable, View, grouped};
@@ -34,13 +34,15 @@ pub(crate) struct ConfigReport {
     pub(crate) entity_id: Option<EntityId>,
     /// The resource, or `_default_`.
     pub(crate) resource: Option<String>,
-    /// Whether limits, `on_unavailable` or prices are stored.
+    /// Whether limits, `on_unavailable`, a mode or prices are stored.
     pub(crate) configured: bool,
     pub(crate) limits: Vec<Limit>,
     /// Limits that apply in place of these until they end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) temporary_limits: Option<TemporaryReport>,
     pub(crate) on_unavailable: Option<OnUnavailable>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<Mode>,
     /// The number of times it was written.
     pub(crate) config_version: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,12 +68,14 @@ impl ConfigReport {
                 !record.limits.is_empty()
                     || temporary.is_some()
                     || record.on_unavailable.is_some()
+                    || record.mode.is_some()
                     || record.prices.is_some()
             }),
             limits: record
                 .map(|record| record.limits.iter().cloned().collect())
                 .unwrap_or_default(),
             on_unavailable: record.and_then(|record| record.on_unavailable),
+            mode: record.and_then(|record| record.mode),
             config_version: record.map(|record| record.config_version),
             prices: record.and_then(|record| record.prices.clone()),
             audit_retention_days: system.audit_retention_days,
@@ -101,6 +105,7 @@ impl Text for ConfigReport {
                 "on_unavailable",
                 self.on_unavailable.map(|policy| policy.to_string()),
             ),
+            ("mode", self.mode.map(|mode| mode.to_string())),
             (
                 "audit_retention_days",
                 self.audit_retention_days.map(|days| days.to_string()),

@@ -31,6 +31,8 @@ pub struct UsageDelta {
     pub events: i128,
     /// The number of refused acquires. A client writes them to the bucket from time to time.
     pub refusals: i128,
+    /// The number of acquires that passed though the limits did not allow them. Written like refusals.
+    pub observed: i128,
     /// The thresholds of quotas that it reached.
     pub crossings: Vec<Crossing>,
 }
@@ -55,7 +57,11 @@ pub struct Malformed(pub String);
 impl UsageDelta {
     /// True if there is something to add up, even if it sums to zero.
     pub fn counts(&self) -> bool {
-        self.events != 0 || self.refusals != 0 || !self.consumed.is_empty() || !self.crossings.is_empty()
+        self.events != 0
+            || self.refusals != 0
+            || self.observed != 0
+            || !self.consumed.is_empty()
+            || !self.crossings.is_empty()
     }
 }
 
@@ -101,7 +107,6 @@ impl Reading {
 
         let (consumed, reserved) = consumed(&old, &new)?;
         let events = events(&old, &new, &consumed)?;
-        let refusals = refusals(&old, &new);
         let delta = UsageDelta {
             entity,
             resource,
@@ -109,7 +114,8 @@ impl Reading {
             at,
             consumed,
             events,
-            refusals,
+            refusals: growth(attribute::REFUSALS, &old, &new),
+            observed: growth(attribute::OBSERVED, &old, &new),
             crossings: crossings(stream, &old, &new, at),
             link,
         };
@@ -194,13 +200,10 @@ fn events(
     Ok(i128::from(peers))
 }
 
-/// How much the counter of refusals has grown. A smaller counter was reset by another program. A counter that cannot be read
+/// How much a counter of refusals has grown. A smaller counter was reset by another program. A counter that cannot be read
 /// counts as zero: what the record consumed matters more.
-fn refusals(old: &Attributes<'_>, new: &Attributes<'_>) -> i128 {
-    let count = |item: &Attributes<'_>| {
-        item.get(attribute::REFUSALS)
-            .map_or(Ok(0), |value| number(attribute::REFUSALS, value))
-    };
+fn growth(counter: &str, old: &Attributes<'_>, new: &Attributes<'_>) -> i128 {
+    let count = |item: &Attributes<'_>| item.get(counter).map_or(Ok(0), |value| number(counter, value));
     match (count(old), count(new)) {
         (Ok(before), Ok(after)) => after.saturating_sub(before).max(0),
         _ => 0,

@@ -101,6 +101,11 @@ impl<'a> Group<'a> {
         self.entries.iter().map(|entry| entry.delta.refusals).sum()
     }
 
+    /// The number of acquires that passed though the limits did not allow them.
+    pub fn observed(&self) -> i128 {
+        self.entries.iter().map(|entry| entry.delta.observed).sum()
+    }
+
     /// The thresholds of quotas that were reached, as a snapshot stores them.
     pub fn thresholds(&self) -> BTreeSet<String> {
         let crossings = self.entries.iter().flat_map(|entry| &entry.delta.crossings);

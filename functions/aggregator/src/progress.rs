@@ -17,6 +17,8 @@ pub struct Progress {
     pub newest: Option<i64>,
     /// The refused acquires that it has counted: text, which only a write that has seen it can add to.
     pub refusals: i128,
+    /// The acquires that passed though the limits did not allow them; text too.
+    pub observed: i128,
     /// Where records before `last` are not counted, in order; absent in snapshots of earlier versions.
     pub(crate) gaps: Option<Vec<Gap>>,
 }
@@ -27,14 +29,14 @@ pub(crate) const MAX_GAPS: usize = 16;
 impl Progress {
     /// Reads a snapshot by its attributes that are strings. `None` if it has no progress.
     pub fn from_attributes<'a>(text: impl Fn(&str) -> Option<&'a str>) -> Option<Self> {
+        let count = |name| text(name).and_then(|count| count.parse().ok()).unwrap_or(0);
         Some(Self {
             last: Position::stored(text(usage::SEQUENCE)?),
             link: text(usage::LINK).map(Digest::stored),
             newest: text(usage::NEWEST).and_then(|seconds| seconds.parse().ok()),
             gaps: text(usage::GAPS).map(decode),
-            refusals: text(usage::REFUSALS)
-                .and_then(|count| count.parse().ok())
-                .unwrap_or(0),
+            refusals: count(usage::REFUSALS),
+            observed: count(usage::OBSERVED),
         })
     }
 
@@ -97,6 +99,7 @@ impl Progress {
             newest: newest.max(seen.and_then(|seen| seen.newest)),
             gaps: Some(gaps),
             refusals: seen.map_or(0, |seen| seen.refusals) + group.refusals(),
+            observed: seen.map_or(0, |seen| seen.observed) + group.observed(),
         };
         Advanced { progress, forgotten }
     }

@@ -77,8 +77,8 @@ impl SnapshotUpdate {
                 last: seen.last.clone(),
                 gaps: seen.stored_gaps(),
             },
-            // The count of refusals has to be added to that of an existing snapshot: it must be read first.
-            None if unbroken && group.refusals() == 0 => Condition::Follows {
+            // Counts of refusals have to be added to those of an existing snapshot: it must be read first.
+            None if unbroken && group.refusals() == 0 && group.observed() == 0 => Condition::Follows {
                 first: group.first().position.clone(),
                 link: group.first().link.before.clone(),
             },
@@ -93,9 +93,13 @@ impl SnapshotUpdate {
         } else {
             set.extend(gaps);
         }
-        if group.refusals() != 0 {
-            let refusals = AttributeValue::S(progress.refusals.to_string());
-            set.push((usage::REFUSALS.to_owned(), refusals));
+        for (name, more, sum) in [
+            (usage::REFUSALS, group.refusals(), progress.refusals),
+            (usage::OBSERVED, group.observed(), progress.observed),
+        ] {
+            if more != 0 {
+                set.push((name.to_owned(), AttributeValue::S(sum.to_string())));
+            }
         }
         let counters = group.consumed().into_iter();
         let counters = counters.map(|(limit, tokens)| (limit.to_string(), tokens));

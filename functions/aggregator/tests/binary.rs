@@ -1,19 +1,56 @@
 //! The aggregator's binary over Lambda's runtime API, in processes that may end at any time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-use zae_limiter_testing::stream::{Chaos, Cloud, Database, Lambda, Ledger, Mapping, Options, bucket_changes};
+use serde_json::{Value, json};
+use zae_limiter_schema::Timestamp;
+use zae_limiter_testing::stream::{
+    Chaos, Cloud, Database, Lambda, Ledger, Mapping, Options, QuotaCrossing, bucket_changes,
+};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_zae-limiter-aggregator");
-const VARIABLES: [(&str, &str); 3] = [
+const VARIABLES: [(&str, &str); 4] = [
+    ("EVENT_BUS", "budgets"),
     ("TABLE_NAME", Database::TABLE),
     ("SNAPSHOT_WINDOWS", "hourly,daily,monthly"),
     ("SNAPSHOT_TTL_DAYS", "90"),
 ];
 
+/// What events say that was crossed. All copies of an event are the same.
+fn crossings(entries: &[Value]) -> BTreeSet<QuotaCrossing> {
+    let (mut crossings, mut by_id) = (BTreeSet::new(), BTreeMap::new());
+    for entry in entries {
+        assert_eq!(
+            (&entry["Source"], &entry["DetailType"], &entry["EventBusName"]),
+            (
+                &json!("zae-limiter"),
+                &json!("Quota threshold crossed"),
+                &json!("budgets")
+            )
+        );
+        assert_eq!(
+            entry["Resources"],
+            json!(["arn:aws:dynamodb:us-east-1:123456789012:table/limiter"])
+        );
+        let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
+        let text = |name: &str| detail[name].as_str().unwrap().to_owned();
+        let number = |name: &str| detail[name].as_i64().unwrap();
+        let first = by_id.entry(text("id")).or_insert_with(|| detail.clone());
+        assert_eq!(*first, detail);
+        crossings.insert(QuotaCrossing {
+            entity: text("entity"),
+            resource: text("resource"),
+            percent: number("threshold"),
+            amount: number("cap"),
+            period_end: Timestamp::parse(&text("period_end")).unwrap().millis(),
+        });
+    }
+    assert_eq!(crossings.len(), by_id.len(), "each crossing has one ID");
+    crossings
+}
+
 #[tokio::test]
-async fn totals_equal_consumption_through_crashes_outages_and_lost_responses() {
+async fn totals_equal_consumption_and_every_crossing_is_sent_through_crashes_outages_and_lost_responses() {
     // The library is put through 100,000 changes in any case, on a clock that does not have to be waited for.
     let (changes, buckets, batch_size) = match std::env::var("ZAE_FLEET").as_deref() {
         Ok("long") => (100_000, 500, 1_000),
@@ -42,12 +79,14 @@ async fn totals_equal_consumption_through_crashes_outages_and_lost_responses() {
     assert_eq!(workload.ledger.differences(&found), [] as [String; 0]);
     let letters: BTreeSet<_> = cloud.letters().into_iter().collect();
     assert_eq!(letters.len(), workload.malformed);
+    assert_eq!(crossings(&cloud.events()), workload.crossings);
     println!(
         "{changes} changes, {} calls, {} faults, {} processes",
         cloud.calls(),
         cloud.faults(),
         lambda.starts().len()
     );
+    assert!(cloud.refused_events() > 5, "parts of calls were refused");
     let (faults, starts, streams) = (cloud.faults(), lambda.starts().len(), workload.streams.len());
     assert!(faults > 50, "{faults} faults");
     assert!(starts >= 2 * streams, "{starts} processes for {streams} streams");

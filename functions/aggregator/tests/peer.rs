@@ -56,6 +56,7 @@ fn image(rpm: u64, tpm: u64, events: u64) -> Json {
         "ev": {"N": events.to_string()},
         // Refusals are none of the peer's counters.
         "rj": {"N": (events * 3).to_string()},
+        "ro": {"N": (events * 2).to_string()},
     })
 }
 

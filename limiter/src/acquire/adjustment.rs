@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use zae_limiter_schema::bucket::{Attributes, Decoded};
-use zae_limiter_schema::{LimitName, Tokens};
+use zae_limiter_schema::{LimitName, Mode, Tokens};
 
 use super::charge::{Charge, charges};
 use super::part::{Drafts, Parts};
@@ -144,7 +144,8 @@ async fn find(buckets: &Buckets, parts: &Parts) -> Result<Vec<(Charge, Arc<str>)
     let charges = charges(buckets, parts).await?;
     charges.iter().try_for_each(check_adjustable)?;
     let mut found = Vec::new();
-    for charge in charges.into_iter().filter(|charge| !charge.amounts.is_empty()) {
+    let is_counted = |charge: &Charge| charge.mode() != Mode::Bypass && !charge.amounts.is_empty();
+    for charge in charges.into_iter().filter(is_counted) {
         let incarnation = incarnation(&charge).await?;
         found.push((charge, incarnation));
     }

@@ -15,4 +15,9 @@ pub enum Admission {
     /// The tokens of the call were taken; of those that the lease [consumed](crate::Lease::consume) later some were not,
     /// because the table could not be reached by then and the policy is to allow.
     PartlyCounted,
+    /// The limits would have refused the call if they were enforced, and are only [observed](crate::Mode::Observe): nothing was
+    /// taken where that is so. [`Lease::observed_limits`](crate::Lease::observed_limits) lists them.
+    Observed,
+    /// The limits are [bypassed](crate::Mode::Bypass): nothing was taken, and nothing is counted.
+    Bypassed,
 }

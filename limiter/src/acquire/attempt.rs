@@ -3,17 +3,22 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use zae_limiter_schema::Mode;
 use zae_limiter_schema::bucket::BucketKey;
 
+use super::admission::Admission;
 use super::call::Call;
 use super::cascade::{self, Grants};
-use super::charge::{Charge, charges, of_chains};
+use super::charge::{Charge, charges, check_enabled, of_chains};
 use super::lease::Lease;
 use super::part::Part;
 use crate::bucket::Buckets;
-use crate::error::Unavailable;
+use crate::error::{Conflict, Unavailable};
 use crate::store::WriteQueue;
 use crate::{Error, Result};
+
+/// A call is decided anew at most this often because a mode has changed.
+const MAX_MODE_CHANGES: usize = 3;
 
 impl Buckets {
     /// The result, or that there was none within the time budget; at once, while the circuit breaker is open.
@@ -60,17 +65,31 @@ impl Buckets {
         if let Some(lease) = self.spend_chunks(call) {
             return Ok(lease);
         }
-        let admitted = async {
-            let charges = charges(self, &call.parts).await?;
-            let grants = cascade::admit(&charges).await?;
-            Ok((charges, grants))
-        };
-        let (charges, grants) = self.in_time(call.key(), admitted).await?;
+        let (charges, grants) = self.in_time(call.key(), self.admit(&call.parts)).await?;
+        if charges.iter().all(|charge| charge.mode() == Mode::Bypass) {
+            return Ok(Lease::uncounted(self.clone(), call, Admission::Bypassed));
+        }
         Ok(Lease::counted(
             self.clone(),
             call,
             charges.into_iter().zip(grants),
         ))
+    }
+
+    /// Takes what the parts of a call want from all buckets, or nothing, as far as their modes say. A bucket may report that a
+    /// mode is another one by now.
+    pub(super) async fn admit(&self, parts: &[Part]) -> Result<(Vec<Charge>, Grants)> {
+        let mut changes = 0;
+        loop {
+            let charges = charges(self, parts).await?;
+            check_enabled(&charges)?;
+            match cascade::admit(&charges).await {
+                Err(Error::Conflict(Conflict::ModeChanged { .. })) if changes < MAX_MODE_CHANGES => {
+                    changes += 1;
+                }
+                grants => return Ok((charges, grants?)),
+            }
+        }
     }
 
     /// While the circuit breaker is open, tokens taken ahead are spent: they are paid for.
@@ -83,8 +102,10 @@ impl Buckets {
         let chain = |part: &Part| cache.remembered_chain(&part.key, part.cascade);
         let chains = call.parts.iter().map(chain).collect::<Option<_>>()?;
         let charges = of_chains(self, &call.parts, chains).ok()?;
-        let grant = |charge: &Charge| match charge.amounts[..] {
-            [] => Some(None),
+        let grant = |charge: &Charge| match (charge.mode(), &charge.amounts[..]) {
+            // What no table is needed for is decided without it.
+            (Mode::Disabled | Mode::Bypass, _) => None,
+            (_, []) => Some(None),
             _ => charge
                 .bucket
                 .spend_chunk(&charge.amounts, &charge.config)

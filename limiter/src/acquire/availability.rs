@@ -1,10 +1,11 @@
 //! Reading the limits of a call without taking from them.
 
 use zae_limiter_schema::bucket::{Attributes, Batch, Decoded, Evaluation, RetryAfter};
-use zae_limiter_schema::{LimitName, Resource};
+use zae_limiter_schema::{EntityId, LimitName, Mode, Resource};
 
 use super::charge::Charge;
 use crate::Result;
+use crate::config::resolution::ConfigOrigin;
 use crate::status::LimitStatus;
 
 /// What is available to a call, from [`Acquire::peek`](crate::Acquire::peek): every limit of the entity and of the
@@ -33,6 +34,7 @@ use crate::status::LimitStatus;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Availability {
     statuses: Vec<LimitStatus>,
+    disabled: Option<(EntityId, ConfigOrigin)>,
 }
 
 impl Availability {
@@ -64,11 +66,24 @@ impl Availability {
 
     /// Reports whether the call would be admitted now.
     pub fn would_pass(&self) -> bool {
-        self.statuses.iter().all(|status| !status.refused)
+        !self.is_disabled() && self.statuses.iter().all(|status| !status.refused)
+    }
+
+    /// True if the entity, or a parent that is charged too, may not use a resource of the call: its [mode](Mode) is `disabled`.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled.is_some()
+    }
+
+    /// The entity that may not use the resource, the one that asks or a parent, and the level that says so.
+    pub fn disabled_by(&self) -> Option<(&EntityId, ConfigOrigin)> {
+        self.disabled.as_ref().map(|(entity, level)| (entity, *level))
     }
 
     /// When the call will be admitted if no other call takes tokens in the meantime.
     pub fn retry_after(&self) -> RetryAfter {
+        if self.is_disabled() {
+            return RetryAfter::Never;
+        }
         let refused = self.statuses.iter().filter(|status| status.refused);
         refused
             .map(|status| status.retry_after)
@@ -90,6 +105,8 @@ impl Availability {
             let evaluation = Evaluation::by_image(image, &charge.config, now);
             statuses.extend(charge.statuses_on(&evaluation, &Batch::default()));
         }
-        Ok(Self { statuses })
+        let disabled = charges.iter().find(|charge| charge.mode() == Mode::Disabled);
+        let disabled = disabled.map(|charge| (charge.bucket.key().entity.clone(), charge.mode_from));
+        Ok(Self { statuses, disabled })
     }
 }

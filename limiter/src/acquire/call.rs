@@ -9,7 +9,7 @@ use std::time::Duration;
 use tracing::Instrument as _;
 use zae_limiter_schema::bucket::BucketKey;
 use zae_limiter_schema::money::Estimate;
-use zae_limiter_schema::{Limit, OnUnavailable};
+use zae_limiter_schema::{Limit, Mode, OnUnavailable};
 
 use super::admission::Admission;
 use super::availability::Availability;
@@ -21,7 +21,7 @@ use crate::bucket::Buckets;
 use crate::config::cache::ConfigCache;
 use crate::error::Invalid;
 use crate::metrics::Timer;
-use crate::status::Refusal;
+use crate::status::LimitStatus;
 use crate::{Error, Result};
 
 /// A call that is about to be limited. Nothing happens until it is awaited, [committed](Acquire::commit),
@@ -81,13 +81,16 @@ impl Call {
         }
     }
 
-    /// The entity's own buckets on the resources that refused.
-    fn refused<'a>(&'a self, refusal: &'a Refusal) -> impl Iterator<Item = &'a BucketKey> {
-        let refused = |key: &&BucketKey| {
-            let mut limits = refusal.refused_limits();
+    /// The entity's own buckets on the resources whose limits refused, or would have.
+    fn on_resources_of<'a>(
+        &'a self,
+        limits: impl Iterator<Item = &'a LimitStatus> + Clone,
+    ) -> impl Iterator<Item = &'a BucketKey> {
+        let concerned = move |key: &&BucketKey| {
+            let mut limits = limits.clone();
             self.parts.len() == 1 || limits.any(|status| status.resource == key.resource)
         };
-        self.parts.iter().map(|part| &part.key).filter(refused)
+        self.parts.iter().map(|part| &part.key).filter(concerned)
     }
 }
 
@@ -351,14 +354,22 @@ impl Acquire {
 }
 
 impl Buckets {
-    /// The table is unavailable: the policy decides.
+    /// The table is unavailable: the policy decides, unless the limits are not enforced.
     fn decide_without_table(self: &Arc<Self>, call: &Call, error: Error) -> Result<Lease> {
         let shared = self.shared();
+        let mode = outage::known_mode(self, &call.parts)?;
+        if mode == Mode::Bypass {
+            return Ok(Lease::uncounted(self.clone(), call, Admission::Bypassed));
+        }
         shared.counters().unavailable.fetch_add(1, Ordering::Relaxed);
+        let uncounted = || Lease::uncounted(self.clone(), call, Admission::AllowedWhileUnavailable);
+        if mode == Mode::Observe {
+            return Ok(uncounted());
+        }
         match call.policy(&shared.cache) {
             OnUnavailable::Block => Err(error),
             OnUnavailable::Allow => match &shared.fraction {
-                None => Ok(Lease::uncounted(self.clone(), call)),
+                None => Ok(uncounted()),
                 Some(fraction) => {
                     let local = outage::take_locally(self, fraction, &call.parts, &error)?;
                     Ok(Lease::local(self.clone(), call, local))
@@ -374,18 +385,28 @@ impl Buckets {
             Ok(lease) if lease.admission() == Admission::Counted => {
                 shared.counters().granted.fetch_add(1, Ordering::Relaxed);
             }
+            Ok(lease) if lease.admission() == Admission::Observed => {
+                shared.counters().observed.fetch_add(1, Ordering::Relaxed);
+                tracing::debug!("an acquire would have been refused");
+                let observed = lease.observed_limits();
+                for key in call.on_resources_of(observed.iter()) {
+                    shared.count_observed(key);
+                }
+            }
+            Err(Error::Disabled { .. }) => {
+                shared.counters().disabled.fetch_add(1, Ordering::Relaxed);
+            }
             Err(Error::Refused(refusal)) => {
                 shared.counters().refused.fetch_add(1, Ordering::Relaxed);
                 tracing::debug!(%refusal, "an acquire was refused");
-                for key in call.refused(refusal) {
+                for key in call.on_resources_of(refusal.statuses().iter().filter(|status| status.refused)) {
                     shared.count_refusal(key);
                 }
             }
             Ok(_) | Err(_) => {}
         }
-        let admission = result.as_ref().map(Lease::admission);
         let resource = &call.key().resource;
-        shared.metrics.acquired(self, resource, admission, timer);
+        shared.metrics.acquired(self, resource, result.as_ref(), timer);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
+use zae_limiter_schema::Mode;
 
 use super::charge::{Charge, bucket_order};
 use crate::bucket::{Grant, Outcome};
@@ -29,7 +30,7 @@ pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
     }
     let doubtful = charges
         .iter()
-        .position(|charge| !charge.amounts.is_empty() && !charge.looks_good());
+        .position(|charge| charge.can_refuse() && !charge.looks_good());
     let mut round = Round::new(charges.len());
     if let Some(doubtful) = doubtful {
         round.acquire(charges, &[doubtful], false).await?;
@@ -44,7 +45,7 @@ pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
     if round.refusals.is_empty() {
         return Ok(round.grants);
     }
-    if round.grants.iter().all(Option::is_none) {
+    if round.grants.iter().flatten().all(Grant::holds_nothing) {
         return Err(round.refusal(charges));
     }
     drop(round);
@@ -56,8 +57,14 @@ async fn alone(charge: &Charge) -> Result<Grants> {
     if charge.amounts.is_empty() {
         return Ok(smallvec![None]);
     }
+    if charge.mode() == Mode::Bypass {
+        return Ok(smallvec![Some(charge.pass(Vec::new()))]);
+    }
     match charge.acquire(false)?.outcome().await {
         Some(Outcome::Granted(grant)) => Ok(smallvec![Some(grant)]),
+        Some(Outcome::Refused(statuses)) if charge.mode() == Mode::Observe => {
+            Ok(smallvec![Some(charge.pass(statuses))])
+        }
         Some(Outcome::Refused(statuses)) => {
             let refusal = Refusal::new(statuses);
             Err(Error::Refused(Arc::new(refusal)))
@@ -97,12 +104,20 @@ impl Round {
     async fn acquire(&mut self, charges: &[Charge], wanted: &[usize], fresh: bool) -> Result<()> {
         let mut pending = Vec::with_capacity(wanted.len());
         for &index in wanted.iter().filter(|index| !charges[**index].amounts.is_empty()) {
-            pending.push((index, charges[index].acquire(fresh)?));
+            let charge = &charges[index];
+            if charge.mode() == Mode::Bypass {
+                self.grants[index] = Some(charge.pass(Vec::new()));
+            } else {
+                pending.push((index, charge.acquire(fresh)?));
+            }
         }
         let mut failure = None;
         for (index, pending) in pending {
             match pending.outcome().await {
                 Some(Outcome::Granted(grant)) => self.grants[index] = Some(grant),
+                Some(Outcome::Refused(statuses)) if charges[index].mode() == Mode::Observe => {
+                    self.grants[index] = Some(charges[index].pass(statuses));
+                }
                 Some(Outcome::Refused(statuses)) => self.refusals.push((index, statuses)),
                 Some(Outcome::Failed(error)) => failure = Some(error),
                 None => failure = Some(no_runtime(&charges[index])),
@@ -117,7 +132,12 @@ impl Round {
         for (index, charge) in charges.iter().enumerate() {
             match self.refusals.iter_mut().find(|(refused, _)| *refused == index) {
                 Some((_, own)) => statuses.append(own),
-                None => statuses.extend(charge.statuses(self.grants[index].is_some())),
+                None => {
+                    let held = self.grants[index]
+                        .as_ref()
+                        .is_some_and(|grant| !grant.holds_nothing());
+                    statuses.extend(charge.statuses(held));
+                }
             }
         }
         Error::Refused(Arc::new(Refusal::new(statuses)))

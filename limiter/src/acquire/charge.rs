@@ -1,19 +1,21 @@
 //! The buckets that one call concerns: on each of its resources the entity's own and, as far as it cascades, its parents'.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
-use zae_limiter_schema::EntityId;
 use zae_limiter_schema::bucket::{
     Attributes, Batch, BucketConfig, BucketKey, Demand, Evaluation, Image, Outlook,
 };
 use zae_limiter_schema::money::Prices;
+use zae_limiter_schema::{EntityId, Mode};
 
 use super::estimate::with_estimate;
 use super::part::Part;
 use super::together::join_all;
-use crate::bucket::{Amounts, BucketCall, BucketHandle, Buckets, Pending, Turn, limit_statuses};
+use crate::bucket::{Amounts, BucketCall, BucketHandle, Buckets, Grant, Pending, Turn, limit_statuses};
 use crate::config::cache::{BucketImage, Lookup};
+use crate::config::resolution::ConfigOrigin;
 use crate::error::NotFound;
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -31,12 +33,34 @@ pub(super) struct Charge {
     pub(super) amounts: Amounts,
     /// What the call costs: the prices of its first resource.
     pub(super) prices: Option<Arc<Prices>>,
+    /// Where the mode comes from.
+    pub(super) mode_from: ConfigOrigin,
 }
 
 /// An entity, its parents, and what applies to each.
 pub(super) type Chain = Vec<(EntityId, Lookup)>;
 
 impl Charge {
+    /// Whether the limits are enforced.
+    pub(super) fn mode(&self) -> Mode {
+        self.config.mode()
+    }
+
+    /// True if it may refuse the call for now.
+    pub(super) fn can_refuse(&self) -> bool {
+        !self.amounts.is_empty() && self.mode() == Mode::Enforce
+    }
+
+    /// The call passes without taking anything. `statuses` are those of the refusal that it would have been.
+    pub(super) fn pass(&self, statuses: Vec<LimitStatus>) -> Grant {
+        Grant::passed(
+            self.bucket.clone(),
+            self.config.clone(),
+            self.amounts.clone(),
+            statuses,
+        )
+    }
+
     /// Takes what the call wants. If `fresh`, it is refused only by an image that is newer than the call.
     pub(super) fn acquire(&self, fresh: bool) -> Result<Pending> {
         self.bucket.acquire(BucketCall {
@@ -133,6 +157,18 @@ pub(super) fn bucket_order(charges: &[Charge]) -> Vec<usize> {
     order
 }
 
+/// An error if the entity, or a parent that is charged too, may not use the resource.
+pub(super) fn check_enabled(charges: &[Charge]) -> Result<()> {
+    match charges.iter().find(|charge| charge.mode() == Mode::Disabled) {
+        Some(disabled) => Err(Error::Disabled {
+            entity: disabled.bucket.key().entity.clone(),
+            resource: disabled.bucket.key().resource.clone(),
+            mode_from: disabled.mode_from,
+        }),
+        None => Ok(()),
+    }
+}
+
 /// An error if the entity does not have one of the limits.
 fn check_limits(amounts: &Amounts, config: &BucketConfig, key: &BucketKey) -> Result<()> {
     let mut wanted = amounts.iter();
@@ -152,12 +188,17 @@ pub(super) fn of_chains(
     let prices = first.and_then(|(_, lookup)| lookup.resolved().prices.clone());
     let mut charges = Vec::with_capacity(chains.iter().map(Vec::len).sum());
     for (part, chain) in parts.iter().zip(chains) {
-        let amounts = with_estimate(
+        let mut modes = chain.iter().map(|(_, lookup)| lookup.resolved().mode);
+        let amounts = match with_estimate(
             &part.amounts,
             part.estimate.as_ref(),
             prices.as_deref(),
             &parts[0].key.resource,
-        )?;
+        ) {
+            // Where nothing is counted, nothing has a price.
+            Err(_) if !modes.any(Mode::counts) => Cow::Borrowed(&part.amounts),
+            amounts => amounts?,
+        };
         of_chain(buckets, part, chain, &amounts, prices.as_ref(), &mut charges)?;
     }
     Ok(charges)
@@ -181,13 +222,14 @@ fn of_chain(
             entity,
             resource: part.key.resource.clone(),
         };
-        if config.limits().is_empty() {
+        let is_counted = config.mode().counts();
+        if config.limits().is_empty() && is_counted {
             return Err(Error::NotFound(NotFound::Limits {
                 entity: key.entity,
                 resource: key.resource,
             }));
         }
-        if own {
+        if own && is_counted {
             check_limits(&part.amounts, &config, &key)?;
         }
         let bucket = buckets.bucket(&key, &config)?;
@@ -210,6 +252,7 @@ fn of_chain(
             call_limits: call_limits.is_some(),
             amounts,
             prices: prices.cloned(),
+            mode_from: lookup.resolved().mode_from,
         });
     }
     Ok(())

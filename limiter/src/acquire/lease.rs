@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use smallvec::{SmallVec, smallvec};
 use zae_limiter_schema::money::{Prices, Usage};
-use zae_limiter_schema::{EntityId, LimitName, OnUnavailable, Resource, Tokens};
+use zae_limiter_schema::{EntityId, LimitName, Mode, OnUnavailable, Resource, Tokens};
 
 use super::admission::Admission;
 use super::call::Call;
-use super::charge::{Charge, charges};
+use super::charge::Charge;
 use super::estimate::{no_prices, usage_amounts, with_estimate};
 use super::part::Part;
 use super::resource_lease::{ResourceLease, ambiguous};
 use super::resource_use::{ResourceUse, Written};
-use super::{cascade, outage, together};
+use super::{outage, together};
 use crate::bucket::{Buckets, Grant, LocalTokens, add};
 use crate::status::LimitStatus;
 use crate::{Error, Result};
@@ -94,11 +94,14 @@ impl Lease {
             lease.prices.clone_from(&charge.prices);
             lease.uses[charge.part].held.push(granted(charge, grant));
         }
+        if lease.grants().any(|grant| !grant.observed().is_empty()) {
+            lease.admission = Admission::Observed;
+        }
         lease
     }
 
-    pub(super) fn uncounted(buckets: Arc<Buckets>, call: &Call) -> Self {
-        let mut lease = Self::new(buckets, call, Admission::AllowedWhileUnavailable);
+    pub(super) fn uncounted(buckets: Arc<Buckets>, call: &Call, admission: Admission) -> Self {
+        let mut lease = Self::new(buckets, call, admission);
         lease.take_uncounted();
         lease
     }
@@ -116,7 +119,7 @@ impl Lease {
         let (prices, first) = (known.prices.as_deref(), &self.call.key().resource);
         for (part, own) in self.call.parts.iter().zip(&mut self.uses) {
             let all = with_estimate(&part.amounts, part.estimate.as_ref(), prices, first);
-            own.uncounted = all.as_deref().unwrap_or(&part.amounts).clone();
+            own.uncounted.clone_from(all.as_deref().unwrap_or(&part.amounts));
         }
         self.prices.clone_from(&known.prices);
     }
@@ -195,6 +198,29 @@ impl Lease {
         self.grants().flat_map(Grant::statuses).collect()
     }
 
+    /// The limits that would have refused the call if they were enforced: those of an entity whose
+    /// [mode](crate::Mode) is `observe`, for which too little was available.
+    ///
+    /// ```
+    /// use zae_limiter::{Admission, ConfigLevel, Limit, Mode, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_hour("tph", 1_000)?]).await?;
+    /// let level = ConfigLevel::Resource("gpt-4".parse()?);
+    /// limiter.repository().set_mode(&level, Mode::Observe).await?;
+    ///
+    /// let lease = limiter.acquire("user-1", "gpt-4").consume("tph", 5_000).await?;
+    /// assert_eq!(lease.admission(), Admission::Observed);
+    /// assert_eq!(lease.observed_limits()[0].limit.name().as_str(), "tph");
+    /// lease.commit().await?;
+    /// assert_eq!(limiter.stats().observed, 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn observed_limits(&self) -> Vec<LimitStatus> {
+        self.grants().flat_map(Grant::observed).cloned().collect()
+    }
+
     fn grants(&self) -> impl Iterator<Item = &Grant> {
         self.uses.iter().flat_map(|own| &own.held)
     }
@@ -248,9 +274,10 @@ impl Lease {
         let name = LimitName::from_stored(limit).map_err(|_| cannot_adjust(limit));
         let found = name.and_then(|name| {
             let part = part(self, &name)?;
-            match self.uses[part].can_adjust(&name) {
-                true => Ok((part, name)),
-                false => Err(cannot_adjust(limit)),
+            if self.uses[part].can_adjust(&name) {
+                Ok((part, name))
+            } else {
+                Err(cannot_adjust(limit))
             }
         });
         match found {
@@ -395,14 +422,14 @@ impl Lease {
     }
 
     async fn take_more(&mut self, more: &Part) -> Result<()> {
-        let admitted = async {
-            let charges = charges(&self.buckets, std::slice::from_ref(more)).await?;
-            let grants = cascade::admit(&charges).await?;
-            Ok((charges, grants))
-        };
+        let admitted = self.buckets.admit(std::slice::from_ref(more));
         let (charges, grants) = self.buckets.in_time(&more.key, admitted).await?;
         for (charge, grant) in charges.into_iter().zip(grants) {
-            self.uses[more.index].hold(granted(charge, grant));
+            let grant = granted(charge, grant);
+            if !grant.observed().is_empty() && self.admission == Admission::Counted {
+                self.admission = Admission::Observed;
+            }
+            self.uses[more.index].hold(grant);
         }
         Ok(())
     }
@@ -529,7 +556,7 @@ impl Lease {
     fn is_counted(&self) -> bool {
         !matches!(
             self.admission,
-            Admission::Local | Admission::AllowedWhileUnavailable
+            Admission::Local | Admission::AllowedWhileUnavailable | Admission::Bypassed
         )
     }
 
@@ -567,7 +594,10 @@ impl Lease {
 
 /// What was taken of a charge; one of which nothing was taken has no grant.
 fn granted(charge: Charge, grant: Option<Grant>) -> Grant {
-    grant.unwrap_or_else(|| Grant::empty(charge.bucket, charge.config))
+    grant.unwrap_or_else(|| match charge.mode() {
+        Mode::Bypass => charge.pass(Vec::new()),
+        _ => Grant::empty(charge.bucket, charge.config),
+    })
 }
 
 /// The error for an adjustment of a limit that is not there.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tokio::sync::oneshot;
-use zae_limiter_schema::{LimitName, Resource, Tokens};
+use zae_limiter_schema::{LimitName, Mode, Resource, Tokens};
 
 use crate::Result;
 use crate::bucket::{Amounts, Grant, add, amount_of};
@@ -82,7 +82,9 @@ impl ResourceUse {
     /// nobody knows.
     pub(super) fn can_adjust(&self, limit: &LimitName) -> bool {
         let mut limits = self.held.iter().filter_map(|grant| grant.limit(limit));
-        self.held.is_empty() || limits.any(|limit| limit.kind().can_be_adjusted())
+        // Where nothing is counted, nothing needs to be known.
+        let is_bypassed = self.held.iter().any(|grant| grant.mode() == Mode::Bypass);
+        self.held.is_empty() || is_bypassed || limits.any(|limit| limit.kind().can_be_adjusted())
     }
 
     /// Adds to the adjustment of a limit.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use zae_limiter_schema::bucket::RetryAfter;
 
 use super::call::Call;
-use super::charge::{Charge, bucket_order, charges};
+use super::charge::{Charge, bucket_order, charges, check_enabled};
 use super::lease::Lease;
 use crate::bucket::{Buckets, Turn, Wakeup, wait_jitter};
 use crate::status::Refusal;
@@ -25,6 +25,7 @@ pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience
     let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
     let arrival = buckets.arrival();
     let charges = buckets.in_time(call.key(), charges(buckets, &call.parts)).await?;
+    check_enabled(&charges)?;
     let mut waiting = Waiting {
         buckets,
         charges: &charges,
@@ -59,7 +60,7 @@ pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience
 
 /// True if calls wait for tokens that this one needs as well.
 fn others_wait(charge: &Charge) -> bool {
-    !charge.amounts.is_empty() && !charge.bucket.waiters().is_empty()
+    charge.can_refuse() && !charge.bucket.waiters().is_empty()
 }
 
 /// A call that waits.
@@ -88,7 +89,7 @@ impl Waiting<'_> {
             let charge = &charges[index];
             let joins = self.is_own_of_short(index) || self.short == Some(index) || others_wait(charge);
             let has_turn = self.turns.get(&position).is_some_and(|turn| !turn.is_waiting());
-            if has_turn || charge.amounts.is_empty() || !joins {
+            if has_turn || !charge.can_refuse() || !joins {
                 continue;
             }
             // All calls take places in the same order, so that no call holds a place that another needs while it waits for one itself.

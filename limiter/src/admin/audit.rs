@@ -200,6 +200,9 @@ pub(super) fn config_details(record: &ConfigRecord) -> Details {
             policy.unwrap_or(AttributeValue::Null(true)),
         );
     }
+    if let Some(mode) = record.mode {
+        details.insert("mode".to_owned(), text(mode.as_str()));
+    }
     if let Some(prices) = &record.prices {
         details.insert("prices".to_owned(), price_details(prices));
     }

@@ -2,7 +2,8 @@
 
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
-    AttributeValue, ConfigLevel, ConfigRecord, Limit, LimitSet, OnUnavailable, TemporaryLimits, Timestamp,
+    AttributeValue, ConfigLevel, ConfigRecord, Limit, LimitSet, Mode, OnUnavailable, TemporaryLimits,
+    Timestamp,
 };
 
 use super::audit::check_retention;
@@ -32,6 +33,7 @@ pub struct ConfigChange {
     ends_temporary: bool,
     reason: Option<String>,
     on_unavailable: Setting<OnUnavailable>,
+    mode: Setting<Mode>,
     prices: Setting<Prices>,
     audit_retention_days: Option<u32>,
     auto_update: Option<bool>,
@@ -100,6 +102,18 @@ impl ConfigChange {
     /// Leaves the policy to the next level.
     pub fn without_on_unavailable(mut self) -> Self {
         self.on_unavailable = Setting::Nothing;
+        self
+    }
+
+    /// Whether the limits are enforced, for calls that no more specific level decides about.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Setting::To(mode);
+        self
+    }
+
+    /// Leaves the mode to the next level.
+    pub fn without_mode(mut self) -> Self {
+        self.mode = Setting::Nothing;
         self
     }
 
@@ -177,6 +191,7 @@ impl ConfigChange {
             }
         }
         record.on_unavailable = self.on_unavailable.clone().apply(record.on_unavailable);
+        record.mode = self.mode.clone().apply(record.mode);
         record.prices = self.prices.clone().apply(record.prices);
         let system = &mut record.system;
         system.audit_retention_days = self.audit_retention_days.or(system.audit_retention_days);

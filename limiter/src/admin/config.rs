@@ -1,4 +1,4 @@
-//! Configuration: the four levels, their limits and prices, and what applies to a call. A change, its registry and its
+//! Configuration: the four levels, their limits, modes and prices, and what applies to a call. A change, its registry and its
 //! audit event are one transaction.
 
 use std::future::IntoFuture;
@@ -9,7 +9,7 @@ use zae_limiter_schema::keys;
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
     AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Limit, LimitSet,
-    OnUnavailable, Resource, ResourceRegistry, Timestamp,
+    Mode, OnUnavailable, Resource, ResourceRegistry, Timestamp,
 };
 
 use super::audit::{self, Details};
@@ -19,7 +19,7 @@ use super::paging::{self, Rows};
 use super::registry;
 use super::repository::MAX_ATTEMPTS;
 use crate::config::cache::{CacheStats, PolicyAfter};
-use crate::config::resolution::ResolvedConfig;
+use crate::config::resolution::{ResolvedConfig, Switches};
 use crate::error::Conflict;
 use crate::page::{Page, PageRequest};
 use crate::store::BoxFuture;
@@ -160,7 +160,7 @@ impl Repository {
 
     /// Deletes the configuration of one level. False if it had none.
     ///
-    /// At system level limits, policy and prices go; how long audit events are kept, `auto_update` and `strict_version` stay.
+    /// At system level limits, policy, mode and prices go; how long audit events are kept, `auto_update` and `strict_version` stay.
     ///
     /// ```
     /// use zae_limiter::{ConfigLevel, Limit};
@@ -361,13 +361,93 @@ impl Repository {
         if stored.prices.is_none() {
             return Ok(false);
         }
-        let has_limits = !stored.limits.is_empty() || stored.temporary.is_some();
-        if !has_limits && stored.on_unavailable.is_none() && stored.unknown.is_empty() {
-            // Nothing else is stored at the level.
-            return self.delete_config_if_unchanged(&stored).await;
+        let without = ConfigRecord {
+            prices: None,
+            ..stored.clone()
+        };
+        self.reduce(&stored, &without, ConfigChange::new().without_prices())
+            .await
+    }
+
+    /// Sets the mode of a level: whether the limits of the calls that it concerns are enforced. What else is stored at the
+    /// level stays. The most specific level with a mode decides, so that one entity can be let in on a resource that is
+    /// disabled for all others.
+    ///
+    /// Every process follows it after at most the time to live of its configuration cache;
+    /// [`refresh_buckets`](Self::refresh_buckets) makes it hold sooner.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigLevel, Error, Limit, Mode, RateLimiter};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// let limiter = RateLimiter::embedded().default_limits([Limit::per_minute("rpm", 100)?]).await?;
+    /// let repository = limiter.repository();
+    /// let resource = ConfigLevel::Resource("gpt-5".parse()?);
+    /// repository.set_mode(&resource, Mode::Disabled).await?;
+    /// repository.set_mode(&ConfigLevel::Entity("tester".parse()?, "gpt-5".parse()?), Mode::Enforce).await?;
+    ///
+    /// let refused = limiter.acquire("user-1", "gpt-5").consume("rpm", 1).commit().await;
+    /// assert!(matches!(refused, Err(Error::Disabled { .. })));
+    /// limiter.acquire("tester", "gpt-5").consume("rpm", 1).commit().await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn set_mode(&self, level: &ConfigLevel, mode: Mode) -> Result<ConfigRecord> {
+        self.set_config(level, ConfigChange::new().mode(mode)).await
+    }
+
+    /// The mode stored at a level. None if there is none; [`resolve_limits`](Self::resolve_limits) says which applies to a
+    /// call.
+    pub async fn get_mode(&self, level: &ConfigLevel) -> Result<Option<Mode>> {
+        let config = self.get_config(level).await?;
+        Ok(config.and_then(|config| config.mode))
+    }
+
+    /// Deletes the mode of a level; returns false if there was none. What else is stored at the level stays.
+    ///
+    /// ```
+    /// use zae_limiter::{ConfigLevel, Mode};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> zae_limiter::Result<()> {
+    /// # let repository = zae_limiter::RateLimiter::embedded().build_repository().await?;
+    /// repository.set_mode(&ConfigLevel::System, Mode::Observe).await?;
+    /// assert!(repository.delete_mode(&ConfigLevel::System).await?);
+    /// assert_eq!(repository.get_mode(&ConfigLevel::System).await?, None);
+    /// # Ok(()) }
+    /// ```
+    pub async fn delete_mode(&self, level: &ConfigLevel) -> Result<bool> {
+        let Some(stored) = self.get_config(level).await? else {
+            return Ok(false);
+        };
+        if stored.mode.is_none() {
+            return Ok(false);
         }
-        let change = ConfigChange::new().without_prices();
-        self.set_config_if_unchanged(&level, Some(&stored), change)
+        let without = ConfigRecord {
+            mode: None,
+            ..stored.clone()
+        };
+        self.reduce(&stored, &without, ConfigChange::new().without_mode())
+            .await
+    }
+
+    /// Takes something away from a level, and deletes a level of which nothing is left.
+    async fn reduce(
+        &self,
+        stored: &ConfigRecord,
+        without: &ConfigRecord,
+        change: ConfigChange,
+    ) -> Result<bool> {
+        let is_empty = without.limits.is_empty()
+            && without.temporary.is_none()
+            && without.on_unavailable.is_none()
+            && without.mode.is_none()
+            && without.prices.is_none()
+            && without.unknown.is_empty();
+        if is_empty && stored.level != ConfigLevel::System {
+            return self.delete_config_if_unchanged(stored).await;
+        }
+        self.set_config_if_unchanged(&stored.level, Some(stored), change)
             .await?;
         Ok(true)
     }
@@ -618,7 +698,7 @@ impl Repository {
             }
             transaction.put_new(event.to_item());
             let committed = transaction.commit().await.map_err(Error::from);
-            this.note_write(level, &committed, record.on_unavailable);
+            this.note_write(level, &committed, Switches::from(&record));
             if let Transacted::Done = committed? {
                 return Ok(record);
             }
@@ -655,6 +735,7 @@ impl Repository {
                         limits: LimitSet::default(),
                         temporary: None,
                         on_unavailable: None,
+                        mode: None,
                         prices: None,
                         config_version: record.config_version.saturating_add(1),
                         ..record
@@ -672,7 +753,7 @@ impl Repository {
             }
             transaction.put_new(event.to_item());
             let committed = transaction.commit().await.map_err(Error::from);
-            this.note_write(level, &committed, None);
+            this.note_write(level, &committed, Switches::default());
             if let Transacted::Done = committed? {
                 registry::drop_empty_counts(&this.inner.table, level.resource_key()).await;
                 return Ok(true);
@@ -683,10 +764,10 @@ impl Repository {
     }
 
     /// Forgets what the write has made untrue, or may have: an error leaves open whether it happened.
-    fn note_write(&self, level: &ConfigLevel, outcome: &Result<Transacted>, policy: Option<OnUnavailable>) {
+    fn note_write(&self, level: &ConfigLevel, outcome: &Result<Transacted>, switches: Switches) {
         let policy = match outcome {
             Ok(Transacted::Refused(_)) => return,
-            Ok(Transacted::Done) => PolicyAfter::Is(policy),
+            Ok(Transacted::Done) => PolicyAfter::Is(switches),
             Err(_) => PolicyAfter::Unknown,
         };
         if *level == ConfigLevel::System {

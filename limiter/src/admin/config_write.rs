@@ -88,7 +88,7 @@ pub(super) fn still_stored(item: &Item, p: &mut Placeholders) -> String {
 /// Whether an item, readable or not, holds what deleting the system's defaults removes.
 pub(super) fn has_what_is_deleted(item: &Item) -> bool {
     item.keys().any(|name| {
-        [attribute::ON_UNAVAILABLE, attribute::MONEY_LIMIT].contains(&name.as_str())
+        [attribute::ON_UNAVAILABLE, attribute::MODE, attribute::MONEY_LIMIT].contains(&name.as_str())
             || ConfigRecord::is_limit_attribute(name)
     })
 }

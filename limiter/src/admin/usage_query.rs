@@ -198,6 +198,8 @@ pub struct UsageSummary {
     pub total_events: i64,
     /// Refused acquires.
     pub refusals: i64,
+    /// Acquires that passed though the limits did not allow them, because they are only observed.
+    pub observed: i64,
     /// The start of the first window.
     pub first: Option<Timestamp>,
     /// The start of the last window.
@@ -214,6 +216,7 @@ impl UsageSummary {
             resources: BTreeSet::new(),
             total_events: 0,
             refusals: 0,
+            observed: 0,
             first: None,
             last: None,
         }
@@ -223,6 +226,7 @@ impl UsageSummary {
         self.snapshots += 1;
         self.total_events = self.total_events.saturating_add(snapshot.total_events);
         self.refusals = self.refusals.saturating_add(snapshot.refusals);
+        self.observed = self.observed.saturating_add(snapshot.observed);
         for (name, count) in &snapshot.counters {
             let total = self.totals.entry(name.clone()).or_default();
             *total = total.saturating_add(*count);

@@ -269,6 +269,8 @@ impl Buckets {
         LimiterStats {
             granted: count(&counters.granted),
             refused: count(&counters.refused),
+            observed: count(&counters.observed),
+            disabled: count(&counters.disabled),
             unavailable: count(&counters.unavailable),
             unwritten: count(&counters.unwritten),
             rolled_back: count(&counters.rolled_back),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use tokio::sync::oneshot;
 use zae_limiter_schema::bucket::{Batch, BucketConfig, ClientTag, Evaluation, Image, Outlook, RetryAfter};
-use zae_limiter_schema::{Limit, LimitName};
+use zae_limiter_schema::{Limit, LimitName, Mode};
 
 use super::amounts::{Amounts, add, amount_of};
 use super::core::request::Taken;
@@ -27,6 +27,16 @@ pub(crate) struct Grant {
     client: ClientTag,
     /// The latest last. Several only if the bucket was deleted and made again between two of them.
     taken: SmallVec<[Portion; 1]>,
+    /// What passed without being taken.
+    passed: Option<Box<Passed>>,
+}
+
+/// What a call wanted of a bucket whose limits are not enforced.
+#[derive(Debug)]
+struct Passed {
+    amounts: Amounts,
+    /// The limits that would have refused it.
+    observed: Vec<LimitStatus>,
 }
 
 /// What was taken from one incarnation of the bucket, and within the same periods and permits: no other one may get it back.
@@ -59,6 +69,7 @@ impl Grant {
                 amounts,
                 holdings
             }],
+            passed: None,
         }
     }
 
@@ -70,7 +81,37 @@ impl Grant {
             config,
             client,
             taken: SmallVec::new(),
+            passed: None,
         }
+    }
+
+    /// Nothing is taken from this bucket though the call wanted this, because its limits are not enforced. `statuses` are
+    /// those of the refusal that it would have been.
+    pub(crate) fn passed(
+        bucket: Arc<BucketHandle>,
+        config: Arc<BucketConfig>,
+        amounts: Amounts,
+        statuses: Vec<LimitStatus>,
+    ) -> Self {
+        let observed = statuses.into_iter().filter(|status| status.observed).collect();
+        let mut grant = Self::empty(bucket, config);
+        grant.passed = Some(Box::new(Passed { amounts, observed }));
+        grant
+    }
+
+    /// The limits that would have refused the call if they were enforced.
+    pub(crate) fn observed(&self) -> &[LimitStatus] {
+        self.passed.as_ref().map_or(&[], |passed| &passed.observed)
+    }
+
+    /// Whether the limits were enforced.
+    pub(crate) fn mode(&self) -> Mode {
+        self.config.mode()
+    }
+
+    /// True if there is nothing to return.
+    pub(crate) fn holds_nothing(&self) -> bool {
+        self.taken.is_empty()
     }
 
     /// The bucket that they were taken from.
@@ -92,6 +133,9 @@ impl Grant {
     /// The status of every limit after the last write that took some of it, or by the last image where nothing was taken; next
     /// to what was taken.
     pub(crate) fn statuses(&self) -> Vec<LimitStatus> {
+        if self.holds_nothing() && self.config.mode() == Mode::Bypass {
+            return Vec::new();
+        }
         let after = self.taken.last().map(|latest| latest.image.clone());
         let image = after.or_else(|| self.bucket.image());
         let now = self.bucket.shared().now();
@@ -105,10 +149,12 @@ impl Grant {
         })
     }
 
-    /// What was taken, by limit.
+    /// What was taken, by limit, or passed in its place.
     pub(crate) fn taken(&self) -> Amounts {
         let mut all = Amounts::new();
-        for (limit, amount) in self.taken.iter().flat_map(|portion| &portion.amounts) {
+        let taken = self.taken.iter().flat_map(|portion| &portion.amounts);
+        let passed = self.passed.iter().flat_map(|passed| &passed.amounts);
+        for (limit, amount) in taken.chain(passed) {
             add(&mut all, limit, *amount);
         }
         all
@@ -117,6 +163,11 @@ impl Grant {
     /// Takes over what a later grant on the same bucket has taken.
     pub(crate) fn absorb(&mut self, mut other: Self) {
         self.config = other.config.clone();
+        match (&mut self.passed, other.passed.take()) {
+            (Some(passed), Some(later)) => passed.absorb(*later),
+            (passed @ None, later) => *passed = later,
+            (Some(_), None) => {}
+        }
         for portion in std::mem::take(&mut other.taken) {
             match self.taken.last_mut() {
                 Some(latest) if latest.comes_back_like(&portion) => latest.absorb(portion),
@@ -126,7 +177,7 @@ impl Grant {
     }
 
     /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
-    /// more. The receivers report when it is booked; what is not yet goes on in the background.
+    /// more, and where it passed, nothing. The receivers report when it is booked; what is not yet goes on in the background.
     ///
     /// Permits are released.
     pub(crate) fn keep(&mut self, changes: &Amounts) -> Vec<Booked> {
@@ -136,6 +187,9 @@ impl Grant {
             limit.is_some_and(|limit| limit.kind().can_be_adjusted())
         });
         let mut changes: Amounts = here.cloned().collect();
+        if portions.is_empty() && self.passed.is_some() {
+            return Vec::new();
+        }
         if portions.is_empty() {
             changes.retain(|(_, change)| *change > 0);
             let books = !changes.is_empty();
@@ -171,6 +225,15 @@ impl Grant {
     fn adjust(&self, changes: Amounts, origin: Origin) -> Booked {
         self.bucket.book_locally(&self.config, &changes);
         self.bucket.adjust(changes, origin, self.client)
+    }
+}
+
+impl Passed {
+    fn absorb(&mut self, later: Self) {
+        for (limit, amount) in &later.amounts {
+            add(&mut self.amounts, limit, *amount);
+        }
+        self.observed = later.observed;
     }
 }
 

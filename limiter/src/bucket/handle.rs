@@ -91,6 +91,7 @@ impl BucketHandle {
             // A little less than the caller waits, so that the error says why.
             patience: shared.settings.time_budget / 10 * 9,
             takes_chunks: shared.settings.chunks.allows(&key.resource),
+            config_ttl: shared.cache.ttl(),
         };
         let core = Core::new(key.clone(), settings, shared.is_draining());
         Self {

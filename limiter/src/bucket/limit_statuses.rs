@@ -18,7 +18,7 @@ pub(crate) fn limit_statuses(
     for limit in config.limits() {
         let amount = amount_of(requested, limit.name());
         if let Some(outlook) = outlook(limit, amount) {
-            statuses.push(LimitStatus::new(key, limit, outlook, amount));
+            statuses.push(LimitStatus::new(key, limit, config.mode(), outlook, amount));
         }
     }
     statuses

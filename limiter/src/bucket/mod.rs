@@ -62,4 +62,5 @@ pub(crate) use handle::{BucketHandle, Pending};
 pub(crate) use limit_statuses::limit_statuses;
 pub(crate) use origin::Origin;
 pub(crate) use outage_fraction::{LocalCharge, LocalTokens, OutageFraction};
+pub(crate) use refusals::RefusalCount;
 pub(crate) use wait_queue::{Turn, Wakeup};

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{BucketKey, Outlook, Params, RetryAfter, TokenBucket};
-use zae_limiter_schema::{LimitName, LimitSet, Timestamp};
+use zae_limiter_schema::{LimitName, LimitSet, Mode, Timestamp};
 
 use super::amounts::{Amounts, amount_of};
 use super::shared::Shared;
@@ -147,7 +147,13 @@ impl OutageFraction {
                 let amount = amount_of(&level.amounts, name);
                 let Some(params) = limit.kind().part_for(self.processes.get(), calendar) else {
                     let nothing = outlook(0, RetryAfter::Never);
-                    statuses.push(LimitStatus::new(&level.key, limit, nothing, amount));
+                    statuses.push(LimitStatus::new(
+                        &level.key,
+                        limit,
+                        Mode::Enforce,
+                        nothing,
+                        amount,
+                    ));
                     continue;
                 };
                 let own = present.and_then(|shares| shares.get(name));
@@ -160,7 +166,7 @@ impl OutageFraction {
                 );
                 let wait = own.token_bucket.wait_for(0, amount);
                 let here = outlook(own.token_bucket.tokens, wait);
-                statuses.push(LimitStatus::new(&level.key, limit, here, amount));
+                statuses.push(LimitStatus::new(&level.key, limit, Mode::Enforce, here, amount));
                 own.token_bucket = own.token_bucket.force_take(0, amount);
                 shares.insert(name.clone(), own);
             }

@@ -1,4 +1,5 @@
-//! Refused acquires, counted in memory and written to their buckets once a minute, for the usage.
+//! Refused acquires, and those that would have been refused if the limits were enforced: counted in memory and written to their
+//! buckets once a minute, for the usage.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -16,6 +17,31 @@ const SPREAD: Duration = Duration::from_secs(5);
 /// Refusals of more buckets than this within an interval are not counted.
 const MAX_BUCKETS: usize = 10_000;
 
+/// How often an entity was refused, and how often it would have been.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct RefusalCount {
+    pub(crate) refused: u64,
+    pub(crate) observed: u64,
+}
+
+impl RefusalCount {
+    const REFUSED: Self = Self {
+        refused: 1,
+        observed: 0,
+    };
+    const OBSERVED: Self = Self {
+        refused: 0,
+        observed: 1,
+    };
+}
+
+impl std::ops::AddAssign for RefusalCount {
+    fn add_assign(&mut self, more: Self) {
+        self.refused += more.refused;
+        self.observed += more.observed;
+    }
+}
+
 /// Refusals that are not written yet.
 #[derive(Debug, Default)]
 pub(super) struct RefusalCounts {
@@ -26,13 +52,13 @@ pub(super) struct RefusalCounts {
 
 #[derive(Debug, Default)]
 struct Pending {
-    counts: HashMap<BucketKey, u64>,
+    counts: HashMap<BucketKey, RefusalCount>,
     /// A task will write them.
     scheduled: bool,
 }
 
 impl Pending {
-    fn add(&mut self, key: &BucketKey, more: u64) {
+    fn add(&mut self, key: &BucketKey, more: RefusalCount) {
         if let Some(count) = self.counts.get_mut(key) {
             *count += more;
         } else if self.counts.len() < MAX_BUCKETS {
@@ -47,9 +73,9 @@ impl RefusalCounts {
     }
 
     /// Counts a refusal. True if the caller has to schedule the write.
-    fn note(&self, key: &BucketKey) -> bool {
+    fn note(&self, key: &BucketKey, count: RefusalCount) -> bool {
         let mut pending = self.lock();
-        pending.add(key, 1);
+        pending.add(key, count);
         !std::mem::replace(&mut pending.scheduled, true)
     }
 
@@ -58,7 +84,7 @@ impl RefusalCounts {
         pending.counts.keys().cloned().collect()
     }
 
-    fn take(&self, key: &BucketKey) -> Option<u64> {
+    fn take(&self, key: &BucketKey) -> Option<RefusalCount> {
         self.lock().counts.remove(key)
     }
 
@@ -106,7 +132,16 @@ impl Drop for Scheduled {
 impl Shared {
     /// Counts a refused acquire of an entity.
     pub(crate) fn count_refusal(self: &Arc<Self>, key: &BucketKey) {
-        if self.counts_refusals() && self.refusals.note(key) {
+        self.note_refusal(key, RefusalCount::REFUSED);
+    }
+
+    /// Counts an acquire of an entity that would have been refused if the limits were enforced.
+    pub(crate) fn count_observed(self: &Arc<Self>, key: &BucketKey) {
+        self.note_refusal(key, RefusalCount::OBSERVED);
+    }
+
+    fn note_refusal(self: &Arc<Self>, key: &BucketKey, count: RefusalCount) {
+        if self.counts_refusals() && self.refusals.note(key, count) {
             self.schedule_refusals();
         }
     }
@@ -148,7 +183,7 @@ impl Shared {
             match written.unwrap_or_else(|_| Err(self.unavailable("no response in time"))) {
                 Ok(()) => self.responded(Operation::Write),
                 Err(error) => {
-                    tracing::debug!(entity = %key.entity, resource = %key.resource, count, %error, "refusals were not counted");
+                    tracing::debug!(entity = %key.entity, resource = %key.resource, ?count, %error, "refusals were not counted");
                     if error.is_unavailable() {
                         return self.no_response(Some(&key), sent, &error.to_string());
                     }
@@ -177,23 +212,27 @@ mod tests {
     #[test]
     fn the_first_refusal_schedules_and_the_number_of_buckets_is_bounded() {
         let counts = RefusalCounts::default();
-        assert!(counts.note(&key(0)));
+        assert!(counts.note(&key(0), RefusalCount::REFUSED));
         for number in 0..=MAX_BUCKETS {
-            assert!(!counts.note(&key(number)));
+            assert!(!counts.note(&key(number), RefusalCount::OBSERVED));
         }
         assert_eq!(counts.keys().len(), MAX_BUCKETS);
-        assert_eq!(counts.take(&key(0)), Some(2));
+        let both = RefusalCount {
+            refused: 1,
+            observed: 1,
+        };
+        assert_eq!(counts.take(&key(0)), Some(both));
         assert_eq!(counts.take(&key(0)), None);
     }
 
     #[test]
     fn the_schedule_ends_when_nothing_is_left() {
         let counts = RefusalCounts::default();
-        assert!(counts.note(&key(0)));
+        assert!(counts.note(&key(0), RefusalCount::REFUSED));
         assert!(!counts.ends_schedule());
-        assert!(!counts.note(&key(0)), "it goes on");
-        assert_eq!(counts.take(&key(0)), Some(2));
+        assert!(!counts.note(&key(0), RefusalCount::REFUSED), "it goes on");
+        assert_eq!(counts.take(&key(0)).map(|count| count.refused), Some(2));
         assert!(counts.ends_schedule());
-        assert!(counts.note(&key(0)));
+        assert!(counts.note(&key(0), RefusalCount::REFUSED));
     }
 }

@@ -9,6 +9,8 @@ use zae_limiter_schema::{EntityId, LimitName, Resource};
 pub(crate) struct Counters {
     pub(crate) granted: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) observed: AtomicU64,
+    pub(crate) disabled: AtomicU64,
     pub(crate) unavailable: AtomicU64,
     pub(crate) unwritten: AtomicU64,
     pub(crate) rolled_back: AtomicU64,
@@ -63,6 +65,11 @@ pub struct LimiterStats {
     pub granted: u64,
     /// Acquires that were refused.
     pub refused: u64,
+    /// Acquires that passed though the limits did not allow them, because they are only observed
+    /// ([`Mode::Observe`](crate::Mode)).
+    pub observed: u64,
+    /// Acquires that were refused because the entity may not use the resource ([`Mode::Disabled`](crate::Mode)).
+    pub disabled: u64,
     /// Acquires for which the table could not be reached in time.
     pub unavailable: u64,
     /// Adjustments and refunds that could not be written and were given up.

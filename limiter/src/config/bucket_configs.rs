@@ -55,6 +55,7 @@ impl BucketConfigs {
     }
 
     fn build(&self, limits: LimitSet, ttl: TtlRule) -> BucketConfig {
-        BucketConfig::new(limits, self.resolved.parent.clone(), self.resolved.cascade, ttl)
+        let resolved = &self.resolved;
+        BucketConfig::new(limits, resolved.parent.clone(), resolved.cascade, ttl).with_mode(resolved.mode)
     }
 }

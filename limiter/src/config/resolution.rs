@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
-    ConfigRecord, EntityId, EntityRecord, LevelKind, LimitSet, OnUnavailable, TemporaryLimits, Timestamp,
+    ConfigRecord, EntityId, EntityRecord, LevelKind, LimitSet, Mode, OnUnavailable, TemporaryLimits,
+    Timestamp,
 };
 
 /// Where a resolved value comes from.
@@ -71,6 +72,10 @@ pub struct ResolvedConfig {
     pub on_unavailable: OnUnavailable,
     /// Where that policy came from.
     pub on_unavailable_from: ConfigOrigin,
+    /// Whether the limits are enforced.
+    pub mode: Mode,
+    /// Where the mode comes from; [`ConfigOrigin::Builder`] if no level has one.
+    pub mode_from: ConfigOrigin,
     /// The prices of the resource, else those of the system. None if neither has any.
     pub prices: Option<Arc<Prices>>,
     /// The entity's parent. Parent and cascade flag come from the entity's own record.
@@ -110,8 +115,24 @@ impl ResolvedConfig {
 pub(crate) struct LevelConfig {
     pub(crate) limits: LimitSet,
     pub(crate) temporary: Option<Arc<TemporaryLimits>>,
-    pub(crate) on_unavailable: Option<OnUnavailable>,
+    pub(crate) switches: Switches,
     pub(crate) prices: Option<Arc<Prices>>,
+}
+
+/// What a level says about its limits: what happens while the table cannot be reached, and whether they are enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Switches {
+    pub(crate) on_unavailable: Option<OnUnavailable>,
+    pub(crate) mode: Option<Mode>,
+}
+
+impl From<&ConfigRecord> for Switches {
+    fn from(record: &ConfigRecord) -> Self {
+        Self {
+            on_unavailable: record.on_unavailable,
+            mode: record.mode,
+        }
+    }
 }
 
 impl LevelConfig {
@@ -133,9 +154,9 @@ impl LevelConfig {
 impl From<ConfigRecord> for LevelConfig {
     fn from(record: ConfigRecord) -> Self {
         Self {
+            switches: Switches::from(&record),
             limits: record.limits,
             temporary: record.temporary.map(Arc::new),
-            on_unavailable: record.on_unavailable,
             prices: record.prices.map(Arc::new),
         }
     }
@@ -190,7 +211,7 @@ pub(crate) struct Defaults {
     pub(crate) on_unavailable: OnUnavailable,
 }
 
-/// The most specific level that has limits decides about them, whole; the most specific one with a policy decides
+/// The most specific level that has limits decides about them, whole; the most specific one with a policy or a mode decides
 /// about that. Prices belong to what is called, so that those of the resource or the system apply to every entity.
 pub(crate) fn resolve(
     own: &OwnConfig,
@@ -213,9 +234,13 @@ pub(crate) fn resolve(
         .or(builder_limits);
     let policy = levels
         .iter()
-        .find_map(|(source, level)| Some((*source, level.on_unavailable?)));
+        .find_map(|(source, level)| Some((*source, level.switches.on_unavailable?)));
+    let mode = levels
+        .iter()
+        .find_map(|(source, level)| Some((*source, level.switches.mode?)));
     let (on_unavailable_from, on_unavailable) =
         policy.unwrap_or((ConfigOrigin::Builder, defaults.on_unavailable));
+    let (mode_from, mode) = mode.unwrap_or((ConfigOrigin::Builder, Mode::Enforce));
     let position = own.position.as_ref();
     ResolvedConfig {
         limits: limits.map(|(_, (limits, _))| limits.clone()).unwrap_or_default(),
@@ -223,6 +248,8 @@ pub(crate) fn resolve(
         limits_until: limits.and_then(|(_, (_, until))| until),
         on_unavailable,
         on_unavailable_from,
+        mode,
+        mode_from,
         prices: shared
             .resource
             .prices

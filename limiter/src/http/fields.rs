@@ -17,12 +17,14 @@ pub fn insert_fields(headers: &mut HeaderMap, fields: RateLimitHeaders) {
     }
 }
 
-/// Marks a response to a call that the table did not count: `RateLimit-Admission` is `local` or
-/// `allowed_while_unavailable`, the words of the server's JSON. A call that was counted gets no such field.
+/// Marks a response to a call that the table did not count: `RateLimit-Admission` is `local`, `allowed_while_unavailable`,
+/// `observed` or `bypassed`, the words of the server's JSON. A call that was counted gets no such field.
 pub fn mark_admission(headers: &mut HeaderMap, admission: Admission) {
     let mark = match admission {
         Admission::Local => "local",
         Admission::AllowedWhileUnavailable => "allowed_while_unavailable",
+        Admission::Observed => "observed",
+        Admission::Bypassed => "bypassed",
         Admission::Counted | Admission::PartlyCounted => return,
     };
     headers.insert(ADMISSION, HeaderValue::from_static(mark));

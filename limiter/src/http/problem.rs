@@ -13,6 +13,7 @@ use crate::{Error, RateLimitHeaders};
 pub(crate) enum Kind {
     InvalidRequest,
     NoLimits,
+    Disabled,
     QuotaExceeded,
     Internal,
     Unavailable,
@@ -24,12 +25,16 @@ impl Kind {
     pub(crate) fn of(error: &Error) -> Self {
         match error {
             Error::Refused(_) => Self::QuotaExceeded,
+            Error::Disabled { .. } => Self::Disabled,
             // Names may come from the request. Everything else that is invalid is a mistake of the program.
             Error::Invalid(Invalid::Name(_)) => Self::InvalidRequest,
             Error::NotFound(NotFound::Limits { .. }) => Self::NoLimits,
             Error::Overloaded { .. } => Self::Overloaded,
             Error::ShutDown { .. } => Self::ShuttingDown,
-            Error::Unavailable(_) | Error::Conflict(Conflict::Concurrent { .. }) => Self::Unavailable,
+            Error::Unavailable(_)
+            | Error::Conflict(Conflict::Concurrent { .. } | Conflict::ModeChanged { .. }) => {
+                Self::Unavailable
+            }
             _ => Self::Internal,
         }
     }
@@ -38,6 +43,7 @@ impl Kind {
         match self {
             Self::InvalidRequest => "urn:zae-limiter:problem:invalid-request",
             Self::NoLimits => "urn:zae-limiter:problem:no-limits",
+            Self::Disabled => "urn:zae-limiter:problem:disabled",
             Self::QuotaExceeded => "https://iana.org/assignments/http-problem-types#quota-exceeded",
             Self::Internal => "urn:zae-limiter:problem:internal",
             Self::Unavailable => "urn:zae-limiter:problem:unavailable",
@@ -50,6 +56,7 @@ impl Kind {
         match self {
             Self::InvalidRequest => "The request is invalid",
             Self::NoLimits => "No limits are configured",
+            Self::Disabled => "The entity may not use the resource",
             Self::QuotaExceeded => "Request cannot be satisfied as assigned quota has been exceeded",
             Self::Internal => "The server could not process the request",
             Self::Unavailable => "The table is unavailable",
@@ -62,6 +69,7 @@ impl Kind {
         match self {
             Self::InvalidRequest => StatusCode::BAD_REQUEST,
             Self::NoLimits => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Disabled => StatusCode::FORBIDDEN,
             Self::QuotaExceeded => StatusCode::TOO_MANY_REQUESTS,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Unavailable | Self::Overloaded | Self::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
@@ -71,9 +79,11 @@ impl Kind {
     /// What the caller learns. Only the operator learns the table's name and what is wrong with it.
     pub(crate) fn detail(self, error: &Error) -> String {
         match self {
-            Self::InvalidRequest | Self::NoLimits | Self::QuotaExceeded | Self::Overloaded => {
-                error.to_string()
-            }
+            Self::InvalidRequest
+            | Self::NoLimits
+            | Self::Disabled
+            | Self::QuotaExceeded
+            | Self::Overloaded => error.to_string(),
             Self::Internal => "the cause is in the log of the server".to_owned(),
             Self::Unavailable => "the table could not be used in time; try again later".to_owned(),
             Self::ShuttingDown => "connect to another server".to_owned(),
@@ -91,7 +101,7 @@ impl Kind {
 }
 
 /// The response to a call that is not admitted, as `application/problem+json`: 429 with the refusal, its limits and the
-/// header fields; 503 with `Retry-After` if the table is unavailable and the policy is to block; 400 for a name that is
+/// header fields; 403 where the resource is disabled; 503 with `Retry-After` if the table is unavailable and the policy is to block; 400 for a name that is
 /// invalid; 422 without limits; 500 for everything else, with the cause in the log only.
 pub fn problem_response(error: &Error) -> Response<String> {
     let kind = Kind::of(error);

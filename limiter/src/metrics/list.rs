@@ -61,6 +61,7 @@ const fn histogram(
 
 pub(super) const ACQUIRES: &str = "zae_limiter_acquires_total";
 pub(super) const REFUSALS: &str = "zae_limiter_refusals_total";
+pub(super) const OBSERVED: &str = "zae_limiter_observed_refusals_total";
 pub(super) const ACQUIRE_DURATION: &str = "zae_limiter_acquire_duration_seconds";
 pub(super) const DEGRADED: &str = "zae_limiter_degraded_admissions_total";
 pub(super) const WRITES: &str = "zae_limiter_bucket_writes_total";
@@ -84,12 +85,17 @@ pub(super) const TABLE_WRITE_UNITS: &str = "zae_limiter_table_write_units";
 
 /// All metrics, as `docs/reference/metrics.md` lists them. Those of the table are recorded if the builder has a
 /// [`meter`](crate::RateLimiterBuilder::meter).
-pub const METRICS: [Metric; 22] = [
+pub const METRICS: [Metric; 23] = [
     counter(ACQUIRES, &["resource", "outcome"], "Acquires by outcome."),
     counter(
         REFUSALS,
         &["resource", "limit"],
         "Exceeded limits of refused acquires.",
+    ),
+    counter(
+        OBSERVED,
+        &["resource", "limit"],
+        "Exceeded limits of acquires that passed because the limits are only observed.",
     ),
     histogram(
         ACQUIRE_DURATION,

@@ -5,7 +5,7 @@ use zae_limiter_schema::bucket::BucketWrite;
 
 use crate::bucket::Buckets;
 use crate::store::WriteOutcome;
-use crate::{Admission, Clock, Error};
+use crate::{Clock, Error, Lease};
 
 #[derive(Debug, Default)]
 pub(crate) struct Metrics;
@@ -26,7 +26,7 @@ impl Metrics {
     }
 
     #[inline]
-    pub(crate) fn acquired(&self, _: &Buckets, _: &Resource, _: Result<Admission, &Error>, _: Timer) {}
+    pub(crate) fn acquired(&self, _: &Buckets, _: &Resource, _: Result<&Lease, &Error>, _: Timer) {}
 
     #[inline]
     pub(crate) fn wrote(&self, _: &BucketWrite, _: &WriteOutcome) {}

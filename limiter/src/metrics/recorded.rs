@@ -12,8 +12,9 @@ use super::list;
 use super::publish::Published;
 use crate::bucket::Buckets;
 use crate::error::{Invalid, NotFound};
+use crate::status::LimitStatus;
 use crate::store::WriteOutcome;
-use crate::{Admission, Clock, Error};
+use crate::{Admission, Clock, Error, Lease};
 
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
@@ -36,26 +37,33 @@ impl Metrics {
         &self,
         buckets: &Buckets,
         resource: &Resource,
-        result: Result<Admission, &Error>,
+        result: Result<&Lease, &Error>,
         started: Timer,
     ) {
-        let Some(outcome) = outcome(result) else {
+        let Some(outcome) = outcome(result.map(Lease::admission)) else {
             return;
         };
         let now = buckets.shared().clock.elapsed();
         let resource = self.resources.of(resource.as_str());
         counter!(list::ACQUIRES, "resource" => resource, "outcome" => outcome).increment(1);
         histogram!(list::ACQUIRE_DURATION, "outcome" => outcome).record(now.saturating_sub(started.0));
+        let count = |name: &'static str, status: &LimitStatus| {
+            let limit = SharedString::from_shared(status.limit.name().as_str().into());
+            let resource = self.resources.of(status.resource.as_str());
+            counter!(name, "resource" => resource, "limit" => limit).increment(1);
+        };
         match result {
             Err(Error::Refused(refusal)) => {
-                for refused in refusal.refused_limits() {
-                    let limit = SharedString::from_shared(refused.limit.name().as_str().into());
-                    let resource = self.resources.of(refused.resource.as_str());
-                    counter!(list::REFUSALS, "resource" => resource, "limit" => limit).increment(1);
-                }
+                refusal
+                    .refused_limits()
+                    .for_each(|status| count(list::REFUSALS, status));
             }
-            Ok(admission) => {
-                if let Some(admission) = degraded(admission) {
+            Ok(lease) if lease.admission() == Admission::Observed => {
+                let observed = lease.observed_limits();
+                observed.iter().for_each(|status| count(list::OBSERVED, status));
+            }
+            Ok(lease) => {
+                if let Some(admission) = degraded(lease.admission()) {
                     counter!(list::DEGRADED, "admission" => admission).increment(1);
                 }
             }
@@ -91,8 +99,11 @@ impl Metrics {
 fn outcome(result: Result<Admission, &Error>) -> Option<&'static str> {
     Some(match result {
         Ok(admission) if degraded(admission).is_some() => "uncounted",
+        Ok(Admission::Observed) => "observed",
+        Ok(Admission::Bypassed) => "bypassed",
         Ok(_) => "granted",
         Err(Error::Refused(_)) => "refused",
+        Err(Error::Disabled { .. }) => "disabled",
         Err(
             Error::Invalid(Invalid::Name(_) | Invalid::Argument { .. })
             | Error::NotFound(NotFound::Limits { .. }),
@@ -106,6 +117,6 @@ const fn degraded(admission: Admission) -> Option<&'static str> {
     match admission {
         Admission::Local => Some("local"),
         Admission::AllowedWhileUnavailable => Some("allowed_while_unavailable"),
-        Admission::Counted | Admission::PartlyCounted => None,
+        Admission::Counted | Admission::PartlyCounted | Admission::Observed | Admission::Bypassed => None,
     }
 }

@@ -10,6 +10,7 @@ use zae_limiter_schema::{
 };
 
 use super::faults::Scenario;
+use super::modes::Modes;
 use super::traffic::{BUDGET, RESOURCE};
 
 /// How long after it was read a configuration may be written to a bucket, in milliseconds.
@@ -27,6 +28,7 @@ pub(super) struct Configuration {
     /// The limits of both resources, and since when.
     versions: Vec<(i64, LimitSet)>,
     pub(super) parents: BTreeMap<EntityId, EntityId>,
+    pub(super) modes: Modes,
     /// Entities that do not charge their parents.
     independent: BTreeSet<EntityId>,
     own_limits: bool,
@@ -66,6 +68,7 @@ impl Configuration {
         Self {
             versions: vec![(at, limits)],
             parents: BTreeMap::new(),
+            modes: Modes::default(),
             independent: BTreeSet::new(),
             own_limits: scenario.own_limits,
             given_limits: scenario.given_limits > 0,
@@ -101,9 +104,8 @@ impl Configuration {
                 let limits = before.map_or(self.limits(), |index| &self.versions[index].1);
                 return Some(ConfigRecord::new(level, limits.clone()).to_item());
             }
-            let level = ConfigLevel::Entity(entity(WITH_OWN_LIMITS), resource);
-            if self.own_limits && *key == keys::config(&level) {
-                return Some(ConfigRecord::new(level, own_limits()).to_item());
+            if let Some(record) = self.of_entity(key, &resource) {
+                return Some(record.to_item());
             }
         }
         let id = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
@@ -121,6 +123,32 @@ impl Configuration {
             unknown: BTreeMap::new(),
         };
         Some(record.to_item())
+    }
+
+    /// What is stored for an entity on the resource.
+    fn of_entity(&self, key: &Key, resource: &Resource) -> Option<ConfigRecord> {
+        let id = EntityId::parse(key.pk.strip_prefix(keys::prefix::ENTITY)?).ok()?;
+        let has_limits = self.own_limits && id.as_str() == WITH_OWN_LIMITS;
+        let limits = if has_limits {
+            own_limits()
+        } else {
+            LimitSet::default()
+        };
+        let record = ConfigRecord {
+            mode: self.modes.of(&id),
+            ..ConfigRecord::new(ConfigLevel::Entity(id, resource.clone()), limits)
+        };
+        let is_stored = has_limits || record.mode.is_some();
+        (is_stored && *key == keys::config(&record.level)).then_some(record)
+    }
+
+    /// The entities that a call is charged to.
+    pub(super) fn chain(&self, entity: &EntityId) -> Vec<EntityId> {
+        let mut chain = vec![entity.clone()];
+        while let Some(parent) = chain.last().and_then(|last| self.parents.get(last)) {
+            chain.push(parent.clone());
+        }
+        chain
     }
 
     /// A write was applied at `at`. Parameters must be those of a configuration that was in force when the writer read it,

@@ -82,6 +82,8 @@ pub(super) struct Scenario {
     pub(super) several: u32,
     /// Parents and cascading change while traffic runs.
     pub(super) family_changes: bool,
+    /// Modes of entities change while traffic runs, now and then with a refresh of their buckets.
+    pub(super) modes: bool,
     /// An entity has limits of its own.
     pub(super) own_limits: bool,
     /// Calls are allowed in an outage, from the share of each process.
@@ -140,6 +142,7 @@ impl Scenario {
             more: 0,
             several: 0,
             family_changes: false,
+            modes: false,
             own_limits: false,
             share: false,
             long_periods: false,
@@ -214,6 +217,26 @@ impl Scenario {
             config_changes: true,
             crashes: 0,
             ..Self::hostile(seed)
+        }
+    }
+
+    /// Modes that change, with all faults in every other run. No read fails: a configuration that cannot be reloaded stays in
+    /// use.
+    pub(super) fn switching(seed: u64) -> Self {
+        Self {
+            modes: true,
+            several: 200,
+            failed_reads: 0,
+            patient: 200,
+            cascade: seed % 4 < 2,
+            config_changes: false,
+            own_limits: seed.is_multiple_of(3),
+            duration: Duration::from_secs(60),
+            ..if seed.is_multiple_of(2) {
+                Self::hostile(seed)
+            } else {
+                Self::calm(seed)
+            }
         }
     }
 

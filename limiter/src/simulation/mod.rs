@@ -15,7 +15,8 @@
 //!
 //! - a [`world`] has the table, its stored [`config`], the time and the weather; a [`port`] is the connection of one process;
 //! - a scenario ([`faults`]) says what goes wrong, and how often; [`run`] plays it with callers ([`traffic`]);
-//! - the [`oracle`] judges each write by an exact bucket ([`account`]), [`intervals`] the promise, [`refusals`] each refusal;
+//! - the [`oracle`] judges each write by an exact bucket ([`account`]), [`intervals`] the promise, [`refusals`] each refusal, [`modes`] whether each
+//!   call followed a mode that it may have known;
 //! - [`tests`] play random scenarios and break the rules; [`worlds`] ask one question each.
 #![allow(clippy::panic, clippy::unwrap_used)]
 
@@ -28,6 +29,7 @@ mod expiry;
 mod faults;
 mod intervals;
 mod kinds;
+mod modes;
 mod oracle;
 mod peer;
 mod port;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use zae_limiter_dynamo::Entropy;
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{EntityId, Limit, LimitSet, OnUnavailable, Resource};
+use zae_limiter_schema::{EntityId, Limit, LimitSet, Mode, OnUnavailable, Resource};
 
 use super::clock::{SimClock, block_on};
 use super::expiry::{delete_buckets, forget_expired};
@@ -42,6 +42,8 @@ pub(super) struct Report {
     pub(super) refused: u64,
     pub(super) unavailable: u64,
     pub(super) local: u64,
+    pub(super) observed: u64,
+    pub(super) disabled: u64,
     pub(super) several: u64,
     pub(super) writes: u64,
     pub(super) on_slots_of_others: u64,
@@ -300,6 +302,9 @@ async fn simulate(scenario: Scenario) -> Report {
             lock(&world).change_limits(variant(next_change));
             next_change += 1;
         }
+        if run.scenario.modes && run.random.u32(0..3) == 0 {
+            change_mode(&mut run);
+        }
         if run.scenario.family_changes {
             lock(&world).config.change_family(family);
             family += 1;
@@ -309,6 +314,24 @@ async fn simulate(scenario: Scenario) -> Report {
         }
     }
     finish(run, limiters, others).await
+}
+
+/// Somebody changes the mode of an entity.
+fn change_mode(run: &mut Run) {
+    let entities: &[&str] = if run.scenario.cascade {
+        &["a", "b", "p", "g"]
+    } else {
+        &["a", "b"]
+    };
+    let name = entities[run.random.usize(..entities.len())];
+    let mode = match run.random.u32(0..8) {
+        0..3 => Mode::Enforce,
+        3..6 => Mode::Observe,
+        6 => Mode::Bypass,
+        _ => Mode::Disabled,
+    };
+    let refreshes = run.random.bool();
+    lock(&run.world).set_mode(&entity(name), mode, refreshes);
 }
 
 /// A limiter dies with everything that it holds; another one takes its place.
@@ -332,6 +355,13 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
     }
     others.shutdown().await;
     lock(&run.world).calm = true;
+    if run.scenario.modes {
+        // Everything that is left is written by calls that are enforced.
+        for name in ["a", "b", "p", "g"] {
+            lock(&run.world).set_mode(&entity(name), Mode::Enforce, true);
+        }
+        sleep(Duration::from_secs(12)).await;
+    }
     for limiter in &limiters {
         limiter.buckets.settled().await;
     }
@@ -407,6 +437,8 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         refused: call_totals.refused,
         unavailable: call_totals.unavailable,
         local: call_totals.local,
+        observed: call_totals.observed,
+        disabled: call_totals.disabled,
         several: call_totals.several,
         writes: world.oracle.writes,
         on_slots_of_others: world.oracle.on_slots_of_others,

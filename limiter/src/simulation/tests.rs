@@ -32,6 +32,8 @@ struct Sum {
     legacy_removed: u64,
     parameters: u64,
     local: u64,
+    observed: u64,
+    disabled: u64,
     several: u64,
     on_slots_of_others: u64,
     unwritten: u64,
@@ -63,6 +65,8 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         sum.legacy_removed += report.legacy_removed;
         sum.parameters += report.parameters;
         sum.local += report.local;
+        sum.observed += report.observed;
+        sum.disabled += report.disabled;
         sum.several += report.several;
         sum.on_slots_of_others += report.on_slots_of_others;
         sum.unwritten += report.unwritten;
@@ -245,6 +249,12 @@ fn what_is_owed_and_not_written_yet_refuses_calls() {
 fn limits_of_calls_and_of_entities_and_changing_parents_stay_exact() {
     let sum = check("limits_of_calls", Scenario::changing, seeds(8, 300));
     assert!(sum.parameters > 0, "{sum:?}");
+}
+
+#[test]
+fn modes_that_change_under_load_are_followed_and_stay_exact() {
+    let sum = check("modes_that_change", Scenario::switching, seeds(8, 300));
+    assert!(sum.observed > 0 && sum.disabled > 0, "{sum:?}");
 }
 
 #[test]

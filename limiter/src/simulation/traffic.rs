@@ -37,6 +37,8 @@ pub(super) struct CallTotals {
     pub(super) refused: u64,
     pub(super) unavailable: u64,
     pub(super) local: u64,
+    pub(super) observed: u64,
+    pub(super) disabled: u64,
     /// Granted calls that charged several resources.
     pub(super) several: u64,
     /// Net consumption in millitokens, by bucket and limit.
@@ -185,12 +187,26 @@ impl Caller {
         } else {
             acquire.await
         };
+        self.check_mode(&entity, &outcome, from);
         match outcome {
             Ok(lease) if lease.admission() == Admission::Local => {
                 drop(waits);
                 self.admitted_locally(lease, asked[0].1).await;
             }
             Ok(lease) => {
+                // Under faults a call may be refused because its writes lose to others, though there is enough.
+                let is_calm = self.scenario.only_weather() && waits.is_none();
+                if is_calm && lease.admission() == Admission::Observed {
+                    let refusal = Refusal {
+                        chain: charged(&lease.observed_limits()),
+                        asked: &asked,
+                        from,
+                        waits: None,
+                        children: &self.entities,
+                        unwritten: &self.unwritten,
+                    };
+                    refusal.check(&self.world);
+                }
                 drop(waits);
                 self.call_totals().granted += 1;
                 self.call_totals().several += u64::from(asked.len() > 1);
@@ -199,6 +215,7 @@ impl Caller {
                 }
                 self.use_up(lease, asked).await;
             }
+            Err(Error::Disabled { .. }) => self.call_totals().disabled += 1,
             Err(Error::Refused(refused)) => {
                 self.call_totals().refused += 1;
                 if !self.is_short_locally(&entity, asked[0].1) {
@@ -219,6 +236,27 @@ impl Caller {
             }
             Err(_) if self.scenario.unreadable > 0 => self.call_totals().unavailable += 1,
             Err(error) => self.fail(format!("a call failed: {error}")),
+        }
+    }
+
+    /// A call follows a mode that its process may have known. An observed refusal is one that had to be.
+    fn check_mode(&self, entity: &EntityId, outcome: &crate::Result<Lease>, from: i64) {
+        if !self.scenario.modes {
+            return;
+        }
+        let wrong = {
+            let world = lock(&self.world);
+            let chain = world.config.chain(entity);
+            let modes = &world.config.modes;
+            modes.explain(&chain, outcome, from, world.clock.millis())
+        };
+        if let Some(what) = wrong {
+            self.fail(what);
+        }
+        if let Ok(lease) = outcome
+            && lease.admission() == Admission::Observed
+        {
+            self.call_totals().observed += 1;
         }
     }
 
@@ -295,7 +333,11 @@ impl Caller {
             }
         }
         let tpm = asked[last].1[1].1;
-        let (charged, entity) = (charged(&lease.statuses()), lease.entity().clone());
+        let (mut charged, entity) = (charged(&lease.statuses()), lease.entity().clone());
+        for passed in lease.observed_limits() {
+            // Nothing was taken there.
+            charged.retain(|key| key.entity != passed.entity || key.resource != passed.resource);
+        }
         let amounts = asked[0].1;
         let returned = |caller: &Self| {
             for (limit, tokens) in amounts {

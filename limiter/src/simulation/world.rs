@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use zae_limiter_schema::bucket::{Attr, Attributes, BucketKey, BucketWrite, Refused, Scalar, WriteKind};
+use zae_limiter_schema::bucket::{
+    Attr, Attributes, BucketKey, BucketWrite, Etag, Refused, Scalar, WriteKind,
+};
 use zae_limiter_schema::keys::{self, Key};
-use zae_limiter_schema::{EntityId, Item, LimitSet, Resource};
+use zae_limiter_schema::{EntityId, Item, LimitSet, Mode, Resource, Timestamp};
 
 use super::Mutation;
 use super::broken::broken;
@@ -118,6 +120,20 @@ impl World {
 
     pub(super) fn change_limits(&mut self, limits: LimitSet) {
         self.config.change_limits(self.clock.millis(), limits);
+    }
+
+    /// Somebody sets the mode of an entity, and refreshes its bucket if asked.
+    pub(super) fn set_mode(&mut self, entity: &EntityId, mode: Mode, refreshes: bool) {
+        let now = self.clock.millis();
+        self.config.modes.set(entity, mode, refreshes, now);
+        let buckets = self.items.iter_mut().filter(|(key, _)| key.entity == *entity);
+        for (key, bucket) in buckets.filter(|_| refreshes) {
+            self.behind.insert(key.clone(), bucket.clone());
+            if let Some(Scalar::Text(etag)) = bucket.get(&Attr::Etag) {
+                let bumped = Etag::from_stored(etag.clone()).bumped(Timestamp::from_millis(now));
+                bucket.insert(Attr::Etag, Scalar::Text(bumped.as_str().into()));
+            }
+        }
     }
 
     /// The item, or the one before it for a read that may be behind.

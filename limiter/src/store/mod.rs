@@ -18,6 +18,7 @@ use zae_limiter_schema::bucket::{Attributes, BucketKey, BucketWrite};
 use zae_limiter_schema::keys::Key;
 use zae_limiter_schema::{Item, Timestamp};
 
+use crate::bucket::RefusalCount;
 use crate::{Error, Result};
 
 /// The future of a call of a trait object.
@@ -129,8 +130,8 @@ pub(crate) trait Store: ConfigSource {
         false
     }
 
-    /// Adds refused acquires to the count of a bucket, unless there is no such bucket. Sent once.
-    fn count_refusals<'a>(&'a self, _: &'a BucketKey, _: u64) -> BoxFuture<'a, Result<()>> {
+    /// Adds refused and observed acquires to the counts of a bucket, unless there is no such bucket. Sent once.
+    fn count_refusals<'a>(&'a self, _: &'a BucketKey, _: RefusalCount) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Ok(()) })
     }
 

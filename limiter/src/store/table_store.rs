@@ -12,6 +12,7 @@ use zae_limiter_schema::{AttributeValue, ConfigLevel, ConfigRecord, Item, Timest
 
 use super::{BoxFuture, ConfigSource, ItemsRead, ItemsWanted, Store, WriteOutcome, WriteQueue, WriteSlot};
 use crate::admin::compatibility;
+use crate::bucket::RefusalCount;
 use crate::builder::Settings;
 use crate::{Error, Result};
 
@@ -192,11 +193,14 @@ impl Store for TableStore {
         !self.embedded || self.settings.count_usage
     }
 
-    fn count_refusals<'a>(&'a self, key: &'a BucketKey, count: u64) -> BoxFuture<'a, Result<()>> {
+    fn count_refusals<'a>(&'a self, key: &'a BucketKey, count: RefusalCount) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            let update = Update::of(key.key())
-                .add(&Attr::Refusals.to_string(), AttributeValue::N(count.to_string()))
-                .when_exists(keys::attribute::PK);
+            let mut update = Update::of(key.key()).when_exists(keys::attribute::PK);
+            for (attribute, more) in [(Attr::Refusals, count.refused), (Attr::Observed, count.observed)] {
+                if more > 0 {
+                    update = update.add(&attribute.to_string(), AttributeValue::N(more.to_string()));
+                }
+            }
             self.table.update_once(update).await?;
             Ok(())
         })

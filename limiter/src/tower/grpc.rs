@@ -43,6 +43,7 @@ pub(super) fn response(error: &Error) -> Response<String> {
 const fn code(kind: Kind) -> u16 {
     match kind {
         Kind::InvalidRequest => 3,                                       // INVALID_ARGUMENT
+        Kind::Disabled => 7,                                             // PERMISSION_DENIED
         Kind::QuotaExceeded => 8,                                        // RESOURCE_EXHAUSTED
         Kind::NoLimits => 9,                                             // FAILED_PRECONDITION
         Kind::Internal => 13,                                            // INTERNAL

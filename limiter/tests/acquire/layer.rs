@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Full};
 use serde_json::Value;
 use tower::{Layer, Service, ServiceExt, service_fn};
 use zae_limiter::tower::{Call, LimitedBody, RateLimitLayer};
-use zae_limiter::{Admission, OnUnavailable, RateLimiter};
+use zae_limiter::{Admission, ConfigLevel, Mode, OnUnavailable, RateLimiter};
 
 use crate::acquire::layer_costs::corrected;
 use crate::acquire::support::*;
@@ -164,6 +164,37 @@ async fn a_grpc_request_is_refused_with_a_grpc_status() {
     assert_eq!(response.headers()["retry-after"], "60");
     assert!(response.body().is_end_stream());
     assert_eq!(text(response).await, "");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_follow_the_mode_of_their_resource() {
+    let stage = Stage::new();
+    let limiter = stage.limiter(&["rpm:1", "tpm:1000"]).await;
+    let level = ConfigLevel::Resource(GPT.parse().unwrap());
+    let mark = async |mode| {
+        limiter.repository().set_mode(&level, mode).await.unwrap();
+        let asked = ask(&limiter, estimated, service_fn(hello), request("user-1")).await;
+        let response = asked.unwrap();
+        let mark = response.headers().get("ratelimit-admission");
+        (
+            response.status().as_u16(),
+            mark.map(|mark| mark.to_str().unwrap().to_owned()),
+        )
+    };
+    assert_eq!(mark(Mode::Observe).await, (200, None));
+    assert_eq!(mark(Mode::Observe).await, (200, Some("observed".to_owned())));
+    assert_eq!(mark(Mode::Bypass).await, (200, Some("bypassed".to_owned())));
+    assert_eq!(mark(Mode::Disabled).await, (403, None));
+    let asked = ask(&limiter, estimated, service_fn(hello), request("user-1")).await;
+    let response = asked.unwrap();
+    assert!(!response.headers().contains_key("retry-after"));
+    let problem: Value = serde_json::from_str(&text(response).await).unwrap();
+    assert_eq!(problem["type"], "urn:zae-limiter:problem:disabled");
+    let mut grpc = request("user-1");
+    grpc.headers_mut()
+        .insert("content-type", "application/grpc".parse().unwrap());
+    let refused = ask(&limiter, estimated, service_fn(hello), grpc).await.unwrap();
+    assert_eq!(refused.headers()["grpc-status"], "7");
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use metrics::{
     SharedString, Unit, with_local_recorder,
 };
 use zae_limiter::metrics::{METRICS, MetricKind};
-use zae_limiter::{BreakerState, CapacityMeter, OnUnavailable};
+use zae_limiter::{BreakerState, CapacityMeter, ConfigLevel, Mode, OnUnavailable};
 
 use crate::acquire::support::*;
 
@@ -148,7 +148,7 @@ fn recorded(test: impl AsyncFnOnce()) -> Memory {
     memory
 }
 
-/// A grant of two, two refusals, a retry, and 20 admissions during an outage.
+/// A grant of two, two refusals, a retry, a call in each other mode, and 20 admissions during an outage.
 async fn story() {
     let stage = Stage::new();
     let builder = stage.builder().default_limits(limits(&["rpm:2", "tpm:100"]));
@@ -166,6 +166,20 @@ async fn story() {
     exceeded(take(&limiter, "user-2", "tpm", 101).await.unwrap_err());
     stage.wire.plan("UpdateItem", [Fault::Conflict]);
     take(&limiter, "user-1", "tpm", 1).await.unwrap();
+    let mode = async |resource: &str, mode| {
+        let level = ConfigLevel::Resource(resource.parse().unwrap());
+        limiter.repository().set_mode(&level, mode).await.unwrap();
+        drop(
+            limiter
+                .acquire("user-1", resource)
+                .consume("rpm", 5)
+                .commit()
+                .await,
+        );
+    };
+    mode("observed", Mode::Observe).await;
+    mode("bypassed", Mode::Bypass).await;
+    mode("disabled", Mode::Disabled).await;
     stage.wire.always(Fault::LostRequest);
     for _ in 0..20 {
         take(&limiter, "user-1", "tpm", 1).await.unwrap();
@@ -224,6 +238,17 @@ fn metrics_say_what_happened_and_never_who() {
     assert_eq!(memory.values("acquires_total", &[GPT, "uncounted"]), [20.0]);
     assert_eq!(memory.values("refusals_total", &[GPT, "rpm"]), [1.0]);
     assert_eq!(memory.values("refusals_total", &[GPT, "tpm"]), [1.0]);
+    for outcome in ["observed", "bypassed", "disabled"] {
+        assert_eq!(
+            memory.values("acquires_total", &[outcome, outcome]),
+            [1.0],
+            "{outcome}"
+        );
+    }
+    assert_eq!(
+        memory.values("observed_refusals_total", &["observed", "rpm"]),
+        [1.0]
+    );
     let admission = "allowed_while_unavailable";
     assert_eq!(memory.values("degraded_admissions_total", &[admission]), [20.0]);
     assert_eq!(memory.values("acquire_duration_seconds", &["granted"]).len(), 4);
@@ -235,7 +260,7 @@ fn metrics_say_what_happened_and_never_who() {
     assert!(memory.values("write_retries_total", &[])[0] >= 1.0);
     assert_eq!(memory.values("breaker_open", &[TABLE]), [1.0]);
     assert_eq!(memory.values("breaker_opened_total", &[]), [1.0]);
-    assert_eq!(memory.values("buckets", &[TABLE]), [2.0]);
+    assert_eq!(memory.values("buckets", &[TABLE]), [5.0]);
     assert!(memory.values("table_calls_total", &[])[0] > 3.0);
     assert!(memory.values("config_cache_hits_total", &[])[0] > 0.0);
     for sample in memory.samples.lock().unwrap().keys() {

@@ -32,6 +32,7 @@ mod many_entities;
 mod memory;
 mod metrics;
 mod mistakes;
+mod modes;
 mod money;
 mod outage;
 mod parents;

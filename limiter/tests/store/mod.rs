@@ -26,6 +26,7 @@ mod locked_file;
 mod metering;
 mod migration_problems;
 mod migrations;
+mod modes;
 mod paused;
 mod peer;
 mod prices;

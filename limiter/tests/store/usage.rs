@@ -29,6 +29,7 @@ fn snapshot(entity: &EntityId, resource: &str, kind: WindowKind, hours: i64, tok
         counters: BTreeMap::from([("tpm".parse().unwrap(), tokens)]),
         total_events: 1,
         refusals: 2,
+        observed: 3,
         thresholds: BTreeMap::new(),
         ttl: None,
         progress: None,

@@ -170,6 +170,8 @@ pub enum Attr {
     Events,
     /// `rj`: acquires refused, as far as clients have written them.
     Refusals,
+    /// `ro`: acquires that passed though the limits did not allow them, as far as clients have written them.
+    Observed,
     /// `ttl`: when it may be deleted.
     ExpiresAt,
     /// `entity_id`.
@@ -200,7 +202,7 @@ pub enum Attr {
 
 impl Attr {
     /// The attributes with one fixed name, by that name: every attribute but slots and those of limits.
-    pub const FIXED: [(&'static str, Self); 11] = [
+    pub const FIXED: [(&'static str, Self); 12] = [
         (attribute::ENTITY_ID, Self::Entity),
         (attribute::RESOURCE, Self::Resource),
         (attribute::REFILLED_AT, Self::RefilledAt),
@@ -212,6 +214,7 @@ impl Attr {
         (attribute::ETAG, Self::Etag),
         (attribute::EVENTS, Self::Events),
         (attribute::REFUSALS, Self::Refusals),
+        (attribute::OBSERVED, Self::Observed),
     ];
 
     /// What the names of slots start with.

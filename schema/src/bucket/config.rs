@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Etag, Fingerprint, Image, LimitState, TtlRule};
-use crate::{EntityId, LimitSet};
+use crate::{EntityId, LimitSet, Mode};
 
 /// The configuration of one bucket: its limits, its place in the hierarchy and when it may be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,11 +12,13 @@ pub struct BucketConfig {
     parent: Option<EntityId>,
     cascade: bool,
     ttl: TtlRule,
+    /// No part of the fingerprint: it changes nothing on the item.
+    mode: Mode,
     fingerprint: Arc<Fingerprint>,
 }
 
 impl BucketConfig {
-    /// The config for a resolved configuration.
+    /// The config for a resolved configuration whose limits are enforced.
     pub fn new(limits: LimitSet, parent: Option<EntityId>, cascade: bool, ttl: TtlRule) -> Self {
         let fingerprint = Arc::new(Fingerprint::of(&limits, parent.as_ref(), cascade));
         Self {
@@ -24,6 +26,7 @@ impl BucketConfig {
             parent,
             cascade,
             ttl,
+            mode: Mode::Enforce,
             fingerprint,
         }
     }
@@ -54,6 +57,17 @@ impl BucketConfig {
         Self { ttl, ..self }
     }
 
+    /// Whether the limits are enforced.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The same config in another mode.
+    #[must_use]
+    pub fn with_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
     /// The etag of these config on an incarnation.
     pub fn etag(&self, incarnation: &str) -> Etag {
         Etag::new(&self.fingerprint, incarnation)
@@ -82,6 +96,6 @@ impl BucketConfig {
         image
             .etag
             .as_ref()
-            .is_some_and(|etag| *etag == self.etag(etag.incarnation()))
+            .is_some_and(|etag| etag.fingerprint() == self.fingerprint.as_str())
     }
 }

@@ -256,7 +256,7 @@ impl Attributes {
 fn may_be_on_a_stub(attr: &Attr) -> bool {
     matches!(
         attr,
-        Attr::Limit(_, Field::Tokens | Field::Consumed) | Attr::Refusals | Attr::Other(_)
+        Attr::Limit(_, Field::Tokens | Field::Consumed) | Attr::Refusals | Attr::Observed | Attr::Other(_)
     )
 }
 

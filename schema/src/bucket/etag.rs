@@ -1,13 +1,17 @@
-//! The etag of a bucket (`cf`): which configuration its parameters come from, and which incarnation it is.
+//! The etag of a bucket (`cf`): which configuration its parameters come from, which incarnation it is, and when its
+//! configuration was last to be read again.
 
 use std::fmt;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::{EntityId, LimitKind, LimitSet};
+use crate::{EntityId, LimitKind, LimitSet, Timestamp};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// What separates a fingerprint from the time of a bump. It is in no fingerprint.
+const BUMP: char = '!';
 
 /// Eleven characters that stand for limits, parent and cascade flag.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -46,13 +50,16 @@ impl Fingerprint {
         }
         Self(text)
     }
+
+    pub(super) fn as_str(&self) -> &str {
+        // All of the alphabet is ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0
-            .iter()
-            .try_for_each(|byte| fmt::Write::write_char(f, char::from(*byte)))
+        f.write_str(self.as_str())
     }
 }
 
@@ -117,6 +124,40 @@ impl Etag {
     /// Which incarnation of the bucket this is.
     pub fn incarnation(&self) -> &str {
         self.0.split_once('.').map_or("", |(_, incarnation)| incarnation)
+    }
+
+    /// Which configuration it stands for.
+    pub(super) fn fingerprint(&self) -> &str {
+        let before = self.0.split_once('.').map_or(&*self.0, |(before, _)| before);
+        before
+            .split_once(BUMP)
+            .map_or(before, |(fingerprint, _)| fingerprint)
+    }
+
+    /// When the configuration of the bucket was last to be read again, whatever a client remembers of it.
+    pub fn bumped_at(&self) -> Option<Timestamp> {
+        let (before, _) = self.0.split_once('.')?;
+        let (_, millis) = before.split_once(BUMP)?;
+        Some(Timestamp::from_millis(millis.parse().ok()?))
+    }
+
+    /// Another etag for the same configuration and incarnation, which tells clients to read the configuration again.
+    ///
+    /// ```
+    /// use zae_limiter_schema::Timestamp;
+    /// use zae_limiter_schema::bucket::Etag;
+    ///
+    /// let now = Timestamp::from_millis(1_700_000_000_000);
+    /// let bumped = Etag::from_stored("AbCdEfGhIjK.a1b2c3").bumped(now);
+    /// assert_eq!(bumped.as_str(), "AbCdEfGhIjK!1700000000000.a1b2c3");
+    /// assert_eq!((bumped.incarnation(), bumped.bumped_at()), ("a1b2c3", Some(now)));
+    /// assert_eq!(bumped.bumped(now).bumped_at(), Some(now.plus_millis(1)), "never the same again");
+    /// ```
+    #[must_use]
+    pub fn bumped(&self, now: Timestamp) -> Self {
+        let next = self.bumped_at().map(|last| last.plus_millis(1));
+        let at = next.map_or(now, |next| next.max(now)).millis();
+        Self(format!("{}{BUMP}{at}.{}", self.fingerprint(), self.incarnation()).into())
     }
 }
 

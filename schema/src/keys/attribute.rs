@@ -37,6 +37,8 @@ pub const ETAG: &str = "cf";
 pub const EVENTS: &str = "ev";
 /// Buckets: number of refused acquires.
 pub const REFUSALS: &str = "rj";
+/// Buckets: number of acquires that passed though the limits did not allow them, because they are only observed.
+pub const OBSERVED: &str = "ro";
 
 /// Entities: name.
 pub const NAME: &str = "name";
@@ -49,7 +51,8 @@ pub const VERSION: &str = "version";
 
 /// Configurations: version for optimistic locking.
 pub const CONFIG_VERSION: &str = "config_version";
-/// Configurations: the format of the limits, where they are not all rates. A client that does not know it refuses the level.
+/// Configurations: the format of levels that older clients would misread: with limits that are no rates, or with a mode. A
+/// client that does not know it refuses the level.
 pub const LIMITS_FORMAT: &str = "limits_format";
 /// The first version that knows that format.
 pub const LIMITS_VERSION: &str = "limits_version";
@@ -57,6 +60,8 @@ pub const LIMITS_VERSION: &str = "limits_version";
 pub const TEMPORARY_LIMITS: &str = "limits_until";
 /// Configurations: what happens while the table is unavailable.
 pub const ON_UNAVAILABLE: &str = "on_unavailable";
+/// Configurations: whether the limits are enforced.
+pub const MODE: &str = "mode";
 /// Configurations with prices: the limit that counts money. Without it there are no prices.
 pub const MONEY_LIMIT: &str = "p_usd";
 /// Configurations with prices: the limits that count tokens.

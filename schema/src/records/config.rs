@@ -9,7 +9,8 @@ use crate::item::{AttributeValue, Builder, Item, Malformed, Reader, n, s};
 use crate::keys::attribute;
 use crate::money::Prices;
 use crate::{
-    ConfigLevel, EntityId, InvalidLimit, Limit, LimitKind, LimitName, LimitSet, Resource, Timestamp, keys,
+    ConfigLevel, EntityId, InvalidLimit, Limit, LimitKind, LimitName, LimitSet, Mode, Resource, Timestamp,
+    keys,
 };
 
 /// What happens to a call while the table cannot be reached.
@@ -91,6 +92,8 @@ pub struct ConfigRecord {
     pub temporary: Option<TemporaryLimits>,
     /// Its policy, if it has one.
     pub on_unavailable: Option<OnUnavailable>,
+    /// Its mode, if it has one.
+    pub mode: Option<Mode>,
     /// Its prices, if it has any. Levels of entities have none.
     pub prices: Option<Prices>,
     /// How often it was written.
@@ -101,7 +104,7 @@ pub struct ConfigRecord {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     attribute::PK,
     attribute::SK,
     attribute::GSI3PK,
@@ -109,6 +112,7 @@ const KNOWN: [&str; 13] = [
     attribute::ENTITY_ID,
     attribute::RESOURCE,
     attribute::ON_UNAVAILABLE,
+    attribute::MODE,
     attribute::CONFIG_VERSION,
     attribute::LIMITS_FORMAT,
     attribute::LIMITS_VERSION,
@@ -130,8 +134,10 @@ const UNTIL: &str = "until";
 const LIMITS: &str = "limits";
 
 /// The format of levels that have other limits than rates.
-const LIMITS_FORMAT: u32 = 2;
-/// The first version that knows it, for the error of those that do not.
+const FORMAT_OF_KINDS: u32 = 2;
+/// The format of levels whose limits are not enforced. A client that ignored the mode would refuse or admit calls wrongly.
+const FORMAT_OF_MODES: u32 = 3;
+/// The first version that knows both, for the error of those that do not.
 const LIMITS_VERSION: &str = "0.1.0";
 
 /// The name in `l_{name}_{field}`, for one of the four fields of a rate.
@@ -155,6 +161,7 @@ impl ConfigRecord {
             limits,
             temporary: None,
             on_unavailable: None,
+            mode: None,
             prices: None,
             config_version: 1,
             system: SystemSettings::default(),
@@ -162,8 +169,7 @@ impl ConfigRecord {
         }
     }
 
-    /// The attributes that hold limits: whole tokens and seconds for a rate, text for other kinds, and the format of the
-    /// latter where there are any.
+    /// The attributes that hold limits: whole tokens and seconds for a rate, text for other kinds.
     pub fn limit_attributes(limits: &LimitSet) -> Vec<(String, AttributeValue)> {
         let mut attributes = Vec::with_capacity(4 * limits.len());
         for limit in limits {
@@ -181,11 +187,18 @@ impl ConfigRecord {
                 }
             }
         }
-        if limits.iter().any(|limit| limit.rate().is_none()) {
-            attributes.push((attribute::LIMITS_FORMAT.to_owned(), n(LIMITS_FORMAT)));
-            attributes.push((attribute::LIMITS_VERSION.to_owned(), s(LIMITS_VERSION)));
-        }
         attributes
+    }
+
+    /// The format that a client must know to follow the level. None if every client does.
+    fn format(&self) -> Option<u32> {
+        let is_enforced = matches!(self.mode, None | Some(Mode::Enforce));
+        let has_kinds = self.limits.iter().any(|limit| limit.rate().is_none());
+        match (is_enforced, has_kinds) {
+            (false, _) => Some(FORMAT_OF_MODES),
+            (true, true) => Some(FORMAT_OF_KINDS),
+            (true, false) => None,
+        }
     }
 
     /// The limits that apply at this time.
@@ -213,12 +226,7 @@ impl ConfigRecord {
 
     /// True for an attribute that holds part of a limit.
     pub fn is_limit_attribute(attribute: &str) -> bool {
-        let whole = [
-            attribute::LIMITS_FORMAT,
-            attribute::LIMITS_VERSION,
-            attribute::TEMPORARY_LIMITS,
-        ];
-        whole.contains(&attribute)
+        attribute == attribute::TEMPORARY_LIMITS
             || rate_attribute(attribute).is_some()
             || other_kind_attribute(attribute).is_some()
     }
@@ -229,6 +237,12 @@ impl ConfigRecord {
             .with_some(attribute::ENTITY_ID, self.level.entity().map(s))
             .with_some(attribute::RESOURCE, self.level.resource_key().map(s))
             .with_some(attribute::ON_UNAVAILABLE, self.on_unavailable.map(s))
+            .with_some(attribute::MODE, self.mode.map(s))
+            .with_some(attribute::LIMITS_FORMAT, self.format().map(n))
+            .with_some(
+                attribute::LIMITS_VERSION,
+                self.format().map(|_| s(LIMITS_VERSION)),
+            )
             .with(attribute::CONFIG_VERSION, n(self.config_version))
             .with_some(
                 attribute::AUDIT_RETENTION_DAYS,
@@ -267,6 +281,7 @@ impl ConfigRecord {
             limits: limits(&reader, item)?,
             temporary: temporary_limits(&reader)?,
             on_unavailable: reader.optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)?,
+            mode: reader.optional_parsed(attribute::MODE, Mode::from_str)?,
             prices: prices::read(&reader)?,
             config_version: reader.optional_number(attribute::CONFIG_VERSION)?.unwrap_or(0),
             system: SystemSettings {
@@ -288,6 +303,9 @@ impl ConfigRecord {
             temporary: temporary_limits(&reader).unwrap_or_default(),
             on_unavailable: reader
                 .optional_parsed(attribute::ON_UNAVAILABLE, OnUnavailable::from_str)
+                .unwrap_or_default(),
+            mode: reader
+                .optional_parsed(attribute::MODE, Mode::from_str)
                 .unwrap_or_default(),
             prices: prices::read(&reader).unwrap_or_default(),
             config_version: reader
@@ -340,14 +358,14 @@ fn level_of_key(reader: &Reader<'_>) -> Result<ConfigLevel, Malformed> {
 
 fn limits(reader: &Reader<'_>, item: &Item) -> Result<LimitSet, Malformed> {
     let format: Option<u32> = reader.optional_number(attribute::LIMITS_FORMAT)?;
-    if let Some(format) = format.filter(|format| *format > LIMITS_FORMAT) {
+    if let Some(format) = format.filter(|format| *format > FORMAT_OF_MODES) {
         let version = reader.optional_text(attribute::LIMITS_VERSION).ok().flatten();
         let needed = version.map_or_else(
             || "the version that wrote them, or a later one".to_owned(),
             |version| format!("zae-limiter {version} or later"),
         );
         let reason = format!(
-            "is {format}: this level has limits of a kind that zae-limiter {} does not know; use {needed}",
+            "is {format}: this level has limits of a kind, or a mode, that zae-limiter {} does not know; use {needed}",
             env!("CARGO_PKG_VERSION")
         );
         return Err(reader.malformed(attribute::LIMITS_FORMAT, reason));

@@ -19,6 +19,8 @@ pub mod attribute {
     pub const TOTAL_EVENTS: &str = "total_events";
     /// How many acquires were refused, as text: the Python peer takes every number for the counter of a limit.
     pub const REFUSALS: &str = "_rf";
+    /// How many acquires passed though the limits did not allow them, as text.
+    pub const OBSERVED: &str = "_ro";
     /// Which thresholds of quotas were reached: a set of texts such as `spend 80`.
     pub const THRESHOLDS: &str = "_th";
     /// Up to which record of which stream it has counted.
@@ -59,6 +61,8 @@ pub struct UsageSnapshot {
     pub total_events: i64,
     /// How many acquires of the entity were refused.
     pub refusals: i64,
+    /// How many acquires of the entity passed though the limits did not allow them, because they are only observed.
+    pub observed: i64,
     /// Thresholds of quotas that were reached in the window, in percent.
     pub thresholds: BTreeMap<LimitName, BTreeSet<u8>>,
     /// When the table may forget it, in epoch seconds.
@@ -69,7 +73,7 @@ pub struct UsageSnapshot {
     pub unknown: Unknown,
 }
 
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     keys::attribute::PK,
     keys::attribute::SK,
     keys::attribute::GSI2PK,
@@ -81,6 +85,7 @@ const KNOWN: [&str; 16] = [
     attribute::WINDOW_START,
     attribute::TOTAL_EVENTS,
     attribute::REFUSALS,
+    attribute::OBSERVED,
     attribute::THRESHOLDS,
     attribute::SEQUENCE,
     attribute::NEWEST,
@@ -106,6 +111,10 @@ impl UsageSnapshot {
                 (self.refusals != 0).then(|| s(self.refusals)),
             )
             .with_some(attribute::THRESHOLDS, self.threshold_texts())
+            .with_some(
+                attribute::OBSERVED,
+                (self.observed != 0).then(|| s(self.observed)),
+            )
             .with_some(
                 attribute::SEQUENCE,
                 self.progress.as_ref().map(|p| s(&p.sequence)),
@@ -152,7 +161,8 @@ impl UsageSnapshot {
             unknown: unknown(item, |name| KNOWN.contains(&name) || counters.contains_key(name)),
             counters,
             total_events: reader.optional_number(attribute::TOTAL_EVENTS)?.unwrap_or(0),
-            refusals: refusals(&reader)?,
+            refusals: count_in_text(&reader, attribute::REFUSALS)?,
+            observed: count_in_text(&reader, attribute::OBSERVED)?,
             thresholds: thresholds(item),
             ttl: reader.optional_number(keys::attribute::TTL)?,
             progress: reader
@@ -193,12 +203,12 @@ fn thresholds(item: &Item) -> BTreeMap<LimitName, BTreeSet<u8>> {
     thresholds
 }
 
-fn refusals(reader: &Reader<'_>) -> Result<i64, Malformed> {
-    let Some(text) = reader.optional_text(attribute::REFUSALS)? else {
+fn count_in_text(reader: &Reader<'_>, attribute: &str) -> Result<i64, Malformed> {
+    let Some(text) = reader.optional_text(attribute)? else {
         return Ok(0);
     };
     text.parse()
-        .map_err(|_| reader.malformed(attribute::REFUSALS, "must be a whole number of 64 bits, as text"))
+        .map_err(|_| reader.malformed(attribute, "must be a whole number of 64 bits, as text"))
 }
 
 /// Every number under the name of a limit is a counter.

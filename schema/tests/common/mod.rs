@@ -309,6 +309,7 @@ pub fn any_item() -> impl Strategy<Value = Item> {
         "c_parallel_tc",
         "c_parallel_e1800000000",
         "on_unavailable",
+        "mode",
         "config_version",
         "audit_retention_days",
         "auto_update",
@@ -336,7 +337,7 @@ pub fn any_item() -> impl Strategy<Value = Item> {
         1 => (0..2_000_000_000_000i64).prop_map(|n| AttributeValue::N(n.to_string())),
         1 => proptest::sample::select(vec![
             "ENTITY#a", "SYSTEM#", "RESOURCE#gpt-4", "AUDIT#a", "#CONFIG", "#CONFIG#gpt-4", "#META", "#BUCKET#gpt-4",
-            "2026-01-31T12:00:00Z", "hourly", "monthly", "allow", "500 per month", "8 at once for 10min", "month", "user-1", "01ARYZ6S410000000000000000", "$SYSTEM",
+            "2026-01-31T12:00:00Z", "hourly", "monthly", "allow", "observe", "disabled", "500 per month", "8 at once for 10min", "month", "user-1", "01ARYZ6S410000000000000000", "$SYSTEM",
         ]).prop_map(|text| AttributeValue::S(text.to_owned())),
     ];
     proptest::collection::hash_map(attribute, likely, 0..30).prop_map(Item::from)

@@ -9,7 +9,7 @@ use zae_limiter_schema::bucket::{
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
-    EntityRecord, Item, Limit, LimitSet, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
+    EntityRecord, Item, Limit, LimitSet, Mode, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
     Timestamp, Ulid, Unknown, UsageSnapshot, VersionRecord, WindowKind,
 };
 
@@ -130,6 +130,8 @@ pub(crate) fn bucket_settled() -> Item {
     let mut item = written(&settling, &empty, &take(1_000, 100_000), last(&image));
     item.inner_mut()
         .insert("rj".to_owned(), AttributeValue::N("3".to_owned()));
+    item.inner_mut()
+        .insert("ro".to_owned(), AttributeValue::N("5".to_owned()));
     item
 }
 
@@ -183,7 +185,10 @@ pub(crate) fn configs() -> [(&'static str, ConfigRecord); 4] {
         ),
         (
             "entity_default",
-            ConfigRecord::new(ConfigLevel::EntityDefault(user), limits(&["rps:10/sec:20"])),
+            ConfigRecord {
+                mode: Some(Mode::Observe),
+                ..ConfigRecord::new(ConfigLevel::EntityDefault(user), limits(&["rps:10/sec:20"]))
+            },
         ),
         (
             "resource",
@@ -305,6 +310,7 @@ pub(crate) fn usage(kind: WindowKind) -> UsageSnapshot {
         counters: BTreeMap::from([(name("rpm"), 12), (name("tpm"), 3_400)]),
         total_events: 12,
         refusals: 3,
+        observed: 5,
         thresholds: BTreeMap::from([(name("rpm"), [80, 100].into())]),
         ttl: Some(time().seconds() + 90 * 86_400),
         progress: Some(Progress {

@@ -84,6 +84,8 @@ fn the_attributes_of_limits_are_known_as_such() {
         "config_version",
         "resource",
         "on_unavailable",
+        "mode",
+        "limits_format",
         "l_rpm",
         "l_rpm_xx",
         "qspend",
@@ -140,15 +142,15 @@ fn one_name_for_limits_of_two_kinds_is_an_error() {
 
 #[test]
 fn a_level_in_a_later_format_is_refused_and_says_what_to_do() {
-    let (blamed, reason) = error_with("limits_format", number(3));
+    let (blamed, reason) = error_with("limits_format", number(4));
     assert_eq!(blamed, "limits_format");
     assert!(
-        reason.starts_with("is 3: this level has limits of a kind"),
+        reason.starts_with("is 4: this level has limits of a kind, or a mode,"),
         "{reason}"
     );
     assert!(reason.ends_with("use zae-limiter 0.1.0 or later"), "{reason}");
     let mut item = all_kinds().to_item();
-    item.inner_mut().insert("limits_format".to_owned(), number(3));
+    item.inner_mut().insert("limits_format".to_owned(), number(4));
     item.inner_mut()
         .insert("limits_version".to_owned(), text("0.9.0"));
     let error = ConfigRecord::from_item(&item).unwrap_err().to_string();
@@ -159,7 +161,7 @@ fn a_level_in_a_later_format_is_refused_and_says_what_to_do() {
         error.contains("use the version that wrote them, or a later one"),
         "{error}"
     );
-    for known in [1, 2] {
+    for known in [1, 2, 3] {
         let mut item = all_kinds().to_item();
         item.inner_mut().insert("limits_format".to_owned(), number(known));
         assert_eq!(ConfigRecord::from_item(&item).unwrap(), all_kinds());
@@ -174,7 +176,7 @@ fn what_is_readable_of_a_level_in_a_later_format() {
         ..all_kinds()
     }
     .to_item();
-    item.inner_mut().insert("limits_format".to_owned(), number(3));
+    item.inner_mut().insert("limits_format".to_owned(), number(4));
     let readable = ConfigRecord::readable(level(), &item);
     assert!(readable.limits.is_empty());
     assert_eq!(readable.on_unavailable, Some(OnUnavailable::Block));

@@ -108,6 +108,8 @@ fn configurations() {
     assert_eq!(blamed("l_9_cp", number(1)), "l_9_cp", "no name of a limit");
     assert_eq!(blamed("l_new_cp", number(1)), "l_new_bx", "which is missing");
     assert_eq!(blamed("on_unavailable", text("perhaps")), "on_unavailable");
+    assert_eq!(blamed("mode", text("off")), "mode");
+    assert_eq!(blamed("mode", number(1)), "mode");
     assert_eq!(blamed("PK", text("ENTITY#a#b")), "PK");
     assert_eq!(blamed("SK", text("#CONFIG#9")), "SK");
     assert_eq!(blamed("SK", text("#META")), "SK");

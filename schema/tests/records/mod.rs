@@ -4,6 +4,7 @@ mod examples;
 mod extremes;
 mod limit_kinds;
 mod malformed;
+mod modes;
 mod peer;
 mod round_trips;
 mod snapshots;

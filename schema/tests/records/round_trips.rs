@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use zae_limiter_schema::bucket::{Attr, Attributes, Scalar};
 use zae_limiter_schema::{
     AttributeValue, AuditAction, AuditEvent, AuditSubject, ConfigLevel, ConfigRecord, EntityConfigRegistry,
-    EntityRecord, Item, LimitSet, OnUnavailable, Progress, ResourceRegistry, SystemSettings, TemporaryLimits,
-    Timestamp, Ulid, Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
+    EntityRecord, Item, LimitSet, Mode, OnUnavailable, Progress, ResourceRegistry, SystemSettings,
+    TemporaryLimits, Timestamp, Ulid, Unknown, UsageSnapshot, Version, VersionRecord, WindowKind, keys,
 };
 
 use crate::common::{
@@ -74,8 +74,10 @@ fn config_record() -> impl Strategy<Value = ConfigRecord> {
     let prices = proptest::option::of(crate::money::prices());
     let temporary = proptest::option::of((limits(), 0..=Timestamp::MAX.millis()));
     let limits = (limits(), temporary);
-    (level(), limits, policy, prices, any::<u64>(), system, unknown()).prop_map(
-        |(level, (limits, temporary), on_unavailable, prices, config_version, system, unknown)| {
+    let mode = proptest::option::of(proptest::sample::select(&Mode::ALL));
+    let switches = (policy, mode);
+    (level(), limits, switches, prices, any::<u64>(), system, unknown()).prop_map(
+        |(level, (limits, temporary), (on_unavailable, mode), prices, config_version, system, unknown)| {
             ConfigRecord {
                 level,
                 limits,
@@ -84,6 +86,7 @@ fn config_record() -> impl Strategy<Value = ConfigRecord> {
                     until: Timestamp::from_millis(until),
                 }),
                 on_unavailable,
+                mode,
                 prices,
                 config_version,
                 system: SystemSettings {
@@ -205,6 +208,7 @@ fn usage() -> impl Strategy<Value = UsageSnapshot> {
                 counters,
                 total_events: i64::from(total_events),
                 refusals,
+                observed: refusals / 2,
                 thresholds,
                 ttl,
                 progress,

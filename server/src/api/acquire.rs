@@ -85,6 +85,9 @@ pub(crate) struct AcquireResponse {
     /// Every limit after the tokens were taken, resource by resource: the entity's own first, then its parents'. Empty if not
     /// counted.
     limits: Vec<LimitState>,
+    /// The limits that would have refused the call if they were enforced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    observed: Vec<LimitState>,
     #[serde(skip)]
     #[schema(ignore)]
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -100,6 +103,10 @@ pub(crate) enum AdmissionKind {
     Local,
     /// The table is unavailable and the policy is to allow. Nothing is counted.
     AllowedWhileUnavailable,
+    /// Limits that are only observed did not allow the call. Nothing was taken of them: `observed` lists them.
+    Observed,
+    /// The limits are bypassed. Nothing is counted.
+    Bypassed,
 }
 
 impl AdmissionKind {
@@ -107,6 +114,8 @@ impl AdmissionKind {
         match admission {
             Admission::Local => Self::Local,
             Admission::AllowedWhileUnavailable => Self::AllowedWhileUnavailable,
+            Admission::Observed => Self::Observed,
+            Admission::Bypassed => Self::Bypassed,
             _ => Self::Counted,
         }
     }
@@ -240,6 +249,7 @@ async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<Acqui
     let lease = result?;
     let statuses = lease.statuses();
     let admission = AdmissionKind::new(lease.admission());
+    let observed = lease.observed_limits();
     let lease_id = if let Some(slot) = slot {
         Some(hold(slot, lease, times.lease)?)
     } else {
@@ -251,6 +261,7 @@ async fn take(app: &App, request: &AcquireRequest, times: Times) -> Result<Acqui
         lease_ms: u64::try_from(times.lease.as_millis()).unwrap_or(u64::MAX),
         admission,
         limits: LimitState::all(&statuses),
+        observed: LimitState::all(&observed),
         headers: header_fields(RateLimitHeaders::admitted(&statuses)),
     })
 }

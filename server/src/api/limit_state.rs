@@ -37,7 +37,7 @@ impl From<&LimitStatus> for LimitState {
             burst: status.limit.burst().get(),
             available: status.available,
             requested: status.requested,
-            exceeded: status.refused,
+            exceeded: status.refused || status.observed,
             retry_after_seconds: status.retry_after.seconds(),
         }
     }

@@ -58,7 +58,7 @@ pub(crate) enum Problems {
     /// A bearer token is missing or wrong
     #[response(status = 401, content_type = "application/problem+json")]
     Unauthorized(#[to_schema] ProblemBody),
-    /// The bearer token does not have the required scope
+    /// The bearer token does not have the required scope, or the entity may not use the resource
     #[response(status = 403, content_type = "application/problem+json")]
     Forbidden(#[to_schema] ProblemBody),
     /// The server could not process the request

@@ -49,6 +49,8 @@ enum Outcome<'a> {
     Unlimited,
     /// The bucket or the amounts cannot be counted.
     Invalid,
+    /// The entity may not use the resource.
+    Disabled(Error),
 }
 
 impl RateLimits {
@@ -108,11 +110,16 @@ impl RateLimits {
             statuses: outcome.statuses(),
             shadow: charge.shadow,
             invalid: matches!(outcome, Outcome::Invalid),
+            disabled: matches!(outcome, Outcome::Disabled(_)),
         };
         let results: Vec<ChargeResult> = plan.charges.iter().zip(&outcomes).map(result).collect();
         let refused = results.iter().any(ChargeResult::refuses);
         let refusal = plan.charges.iter().zip(&outcomes).find_map(|pair| match pair {
             (Charge { shadow: false, .. }, Outcome::Refused(refusal)) => Some(&**refusal),
+            _ => None,
+        });
+        let disabled = plan.charges.iter().zip(&outcomes).find_map(|pair| match pair {
+            (Charge { shadow: false, .. }, Outcome::Disabled(error)) => Some(error),
             _ => None,
         });
         let invalid = plan.is_refused() || results.iter().any(|result| result.invalid && !result.shadow);
@@ -132,8 +139,16 @@ impl RateLimits {
         let response = RateLimitResponse {
             overall_code: code.into(),
             statuses: plan.descriptors.iter().map(status).collect(),
-            response_headers_to_add: reply::headers(header_fields(&results, refusal)),
-            raw_body: refusal.map_or_else(Vec::new, |refusal| Problem::from(refusal).body().into_bytes()),
+            // Where nothing is to be waited for, no field says how long.
+            response_headers_to_add: reply::headers(header_fields(
+                &results,
+                refusal.filter(|_| disabled.is_none()),
+            )),
+            raw_body: match (disabled, refusal) {
+                (Some(error), _) => Problem::from(error.clone()).body().into_bytes(),
+                (None, Some(refusal)) => Problem::from(refusal).body().into_bytes(),
+                (None, None) => Vec::new(),
+            },
         };
         // A request with values that cannot be counted is refused, and all else that it asks for is charged.
         if !refused {
@@ -152,6 +167,13 @@ impl RateLimits {
                     tracing::info!(mappings = ?charge.mappings, %refusal, "a shadow would refuse");
                 }
                 Ok(Outcome::Refused(refusal))
+            }
+            Err(error @ Error::Disabled { .. }) => {
+                if charge.shadow {
+                    self.app.metrics.rls_shadow_refused(&charge.mappings);
+                    tracing::info!(mappings = ?charge.mappings, %error, "a shadow would refuse");
+                }
+                Ok(Outcome::Disabled(error))
             }
             Err(Error::NotFound(NotFound::Limits { .. })) if charge.allow_without_limits => {
                 Ok(Outcome::Unlimited)
@@ -186,7 +208,15 @@ impl RateLimits {
             acquire = acquire.consume(limit, *tokens);
         }
         if charge.asks {
-            return Ok(Outcome::Seen(acquire.peek().await?.statuses().to_vec()));
+            let left = acquire.peek().await?;
+            if let Some((entity, mode_from)) = left.disabled_by() {
+                return Err(Error::Disabled {
+                    entity: entity.clone(),
+                    resource: resource.clone(),
+                    mode_from,
+                });
+            }
+            return Ok(Outcome::Seen(left.statuses().to_vec()));
         }
         // Without a slot the hits are counted and cannot be given back.
         let slot = charge.refundable.and_then(|_| self.reserve());
@@ -310,7 +340,7 @@ impl Outcome<'_> {
             Self::Taken { lease, .. } => lease.statuses(),
             Self::Seen(statuses) => statuses.clone(),
             Self::Refused(refusal) => refusal.statuses().to_vec(),
-            Self::Unlimited | Self::Invalid => vec![],
+            Self::Unlimited | Self::Invalid | Self::Disabled(_) => vec![],
         }
     }
 }
@@ -332,16 +362,17 @@ struct ChargeResult {
     statuses: Vec<LimitStatus>,
     shadow: bool,
     invalid: bool,
+    disabled: bool,
 }
 
 impl ChargeResult {
     fn refuses(&self) -> bool {
-        !self.shadow && self.statuses.iter().any(|status| status.refused)
+        !self.shadow && (self.disabled || self.statuses.iter().any(|status| status.refused))
     }
 
     fn descriptor(&self, limit: &LimitName) -> DescriptorStatus {
         let exceeded = |status: &LimitStatus| status.limit.name() == limit && status.refused;
-        let over = self.invalid || self.statuses.iter().any(exceeded);
+        let over = self.invalid || self.disabled || self.statuses.iter().any(exceeded);
         let code = if over && !self.shadow {
             Code::OverLimit
         } else {

@@ -8,6 +8,7 @@ pub(crate) enum ProblemKind {
     InvalidRequest,
     Unauthorized,
     Forbidden,
+    Disabled,
     NotFound,
     EntityNotFound,
     LeaseNotFound,
@@ -35,10 +36,11 @@ pub(crate) enum ProblemKind {
 impl ProblemKind {
     /// Every kind, by status.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::InvalidRequest,
         Self::Unauthorized,
         Self::Forbidden,
+        Self::Disabled,
         Self::NotFound,
         Self::EntityNotFound,
         Self::LeaseNotFound,
@@ -69,6 +71,7 @@ impl ProblemKind {
             Self::InvalidRequest => "urn:zae-limiter:problem:invalid-request",
             Self::Unauthorized => "urn:zae-limiter:problem:unauthorized",
             Self::Forbidden => "urn:zae-limiter:problem:forbidden",
+            Self::Disabled => "urn:zae-limiter:problem:disabled",
             Self::NotFound => "urn:zae-limiter:problem:not-found",
             Self::EntityNotFound => "urn:zae-limiter:problem:entity-not-found",
             Self::LeaseNotFound => "urn:zae-limiter:problem:lease-not-found",
@@ -100,6 +103,7 @@ impl ProblemKind {
             Self::InvalidRequest => "The request is invalid",
             Self::Unauthorized => "A valid bearer token is required",
             Self::Forbidden => "The bearer token does not have the required scope",
+            Self::Disabled => "The entity may not use the resource",
             Self::NotFound => "There is no such resource",
             Self::EntityNotFound => "There is no such entity",
             Self::LeaseNotFound => "There is no such lease",
@@ -129,7 +133,7 @@ impl ProblemKind {
         match self {
             Self::InvalidRequest => StatusCode::BAD_REQUEST,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::Forbidden | Self::Disabled => StatusCode::FORBIDDEN,
             Self::NotFound | Self::EntityNotFound | Self::LeaseNotFound => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,

@@ -162,6 +162,7 @@ impl From<Error> for Problem {
 pub(crate) fn kind_of(error: &Error) -> ProblemKind {
     match error {
         Error::Refused(_) => ProblemKind::QuotaExceeded,
+        Error::Disabled { .. } => ProblemKind::Disabled,
         Error::Invalid(_) => ProblemKind::InvalidRequest,
         Error::Conflict(Conflict::EntityExists { .. }) => ProblemKind::EntityExists,
         Error::NotFound(NotFound::Entity { .. }) => ProblemKind::EntityNotFound,
@@ -175,7 +176,10 @@ pub(crate) fn kind_of(error: &Error) -> ProblemKind {
         Error::NotFound(NotFound::Prices { .. }) => ProblemKind::NoPrices,
         Error::Overloaded { .. } => ProblemKind::Overloaded,
         Error::ShutDown { .. } => ProblemKind::ShuttingDown,
-        Error::Unavailable(_) | Error::Conflict(Conflict::Concurrent { .. }) => ProblemKind::Unavailable,
+        Error::Unavailable(_)
+        | Error::Conflict(Conflict::Concurrent { .. } | Conflict::ModeChanged { .. }) => {
+            ProblemKind::Unavailable
+        }
         _ => ProblemKind::Internal,
     }
 }

@@ -229,3 +229,32 @@ async fn another_method_is_not_implemented() {
     assert_eq!(other.unwrap_err().code(), GrpcCode::Unimplemented);
     assert_eq!(server.left("ada", "rpm").await, 10);
 }
+
+#[tokio::test]
+async fn an_entity_that_may_not_use_the_resource_is_over_the_limit_and_nothing_is_taken() {
+    let server = TestServer::start().await;
+    let level = zae_limiter::ConfigLevel::EntityDefault("ada".parse().unwrap());
+    let repository = server.limiter.repository();
+    repository
+        .set_mode(&level, zae_limiter::Mode::Disabled)
+        .await
+        .unwrap();
+    let response = server.over_limit(request(0, [calls("bob"), calls("ada")])).await;
+    assert_eq!(codes(&response.statuses), [Code::Ok, Code::OverLimit]);
+    assert_eq!(header(&response, "retry-after"), None);
+    let body: Value = serde_json::from_slice(&response.raw_body).unwrap();
+    assert_eq!(
+        (&body["status"], &body["type"]),
+        (&403.into(), &"urn:zae-limiter:problem:disabled".into())
+    );
+    assert_eq!(server.left("bob", "rpm").await, 10);
+    // Asking takes nothing, and has the same answer.
+    let mut asks = calls("ada");
+    asks.hits_addend = Some(0);
+    server.over_limit(request(0, [asks])).await;
+    repository
+        .set_mode(&level, zae_limiter::Mode::Observe)
+        .await
+        .unwrap();
+    server.ok(request(99, [calls("ada")])).await;
+}

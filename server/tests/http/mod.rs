@@ -9,6 +9,7 @@ mod combining;
 mod idempotency;
 mod input;
 mod leases;
+mod modes;
 mod money;
 mod openapi;
 mod several;

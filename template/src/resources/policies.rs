@@ -306,6 +306,14 @@ mod tests {
         for (name, _) in ConfigRecord::limit_attributes(&limits) {
             assert!(!is_allowed(&name), "{name}");
         }
-        assert!(!is_allowed("config_version") && !is_allowed("on_unavailable") && !is_allowed("metadata"));
+        for other in [
+            "config_version",
+            "limits_format",
+            "on_unavailable",
+            "mode",
+            "metadata",
+        ] {
+            assert!(!is_allowed(other), "{other}");
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! DynamoDB, SQS and S3 over HTTP, as far as the functions use them, and with things going wrong.
+//! DynamoDB, SQS, S3 and EventBridge over HTTP, as far as the functions use them, and with things going wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::http::{Reply, Request, Server};
 use super::{Chaos, Database, ServiceFault};
@@ -32,6 +32,9 @@ struct Services {
     database: Database,
     chaos: Mutex<Chaos>,
     letters: Mutex<Vec<String>>,
+    events: Mutex<Vec<Value>>,
+    /// Events that were refused once.
+    refused_events: Mutex<BTreeSet<String>>,
     objects: Mutex<BTreeMap<String, Stored>>,
     rewritten: AtomicUsize,
     calls: AtomicUsize,
@@ -46,6 +49,8 @@ impl Cloud {
             database: Database::new(),
             chaos: Mutex::new(chaos),
             letters: Mutex::default(),
+            events: Mutex::default(),
+            refused_events: Mutex::default(),
             objects: Mutex::default(),
             rewritten: AtomicUsize::new(0),
             calls: AtomicUsize::new(0),
@@ -70,6 +75,16 @@ impl Cloud {
     /// Dead letters in the order in which they came.
     pub fn letters(&self) -> Vec<String> {
         self.services.letters.lock().unwrap().clone()
+    }
+
+    /// The entries that EventBridge has accepted, some of them repeatedly.
+    pub fn events(&self) -> Vec<Value> {
+        self.services.events.lock().unwrap().clone()
+    }
+
+    /// How many entries EventBridge has refused for now, of calls that it carried out.
+    pub fn refused_events(&self) -> usize {
+        self.services.refused_events.lock().unwrap().len()
     }
 
     /// The archive.
@@ -162,6 +177,7 @@ impl Services {
                 self.letters.lock().unwrap().push(message.clone());
                 Reply::new(200, r#"{"MessageId":"1","MD5OfMessageBody":""}"#)
             }
+            Call::Events { entries } => Reply::new(200, self.put_events(entries)),
             Call::S3 { key, object } => {
                 let before = self.objects.lock().unwrap().insert(key.clone(), object.clone());
                 if let Some(before) = before {
@@ -178,9 +194,29 @@ impl Services {
     }
 }
 
+impl Services {
+    /// Accepts some entries and refuses others, each at most once.
+    fn put_events(&self, entries: &[Value]) -> String {
+        assert!((1..=10).contains(&entries.len()));
+        let (mut refused, mut failed) = (self.refused_events.lock().unwrap(), 0);
+        let entries = entries.iter().map(|entry| {
+            let code = ["ThrottlingException", "InternalFailure"][usize::from(fastrand::bool())];
+            if fastrand::u8(..4) == 0 && refused.insert(entry["Detail"].to_string()) {
+                failed += 1;
+                return json!({"ErrorCode": code, "ErrorMessage": "not now"});
+            }
+            self.events.lock().unwrap().push(entry.clone());
+            json!({"EventId": "1"})
+        });
+        let entries: Vec<_> = entries.collect();
+        json!({"FailedEntryCount": failed, "Entries": entries}).to_string()
+    }
+}
+
 enum Call {
     DynamoDb { operation: String, body: Vec<u8> },
     Sqs { message: String },
+    Events { entries: Vec<Value> },
     S3 { key: String, object: Stored },
 }
 
@@ -197,6 +233,12 @@ impl Call {
             let body: Value = serde_json::from_slice(&request.body).unwrap();
             return Self::Sqs {
                 message: body["MessageBody"].as_str().unwrap().to_owned(),
+            };
+        }
+        if target == "AWSEvents.PutEvents" {
+            let body: Value = serde_json::from_slice(&request.body).unwrap();
+            return Self::Events {
+                entries: body["Entries"].as_array().unwrap().clone(),
             };
         }
         assert_eq!(request.method, "PUT", "{} {target}", request.path);
@@ -224,6 +266,7 @@ impl Call {
                 body["Key"].to_string()
             }
             Self::Sqs { message } => message.clone(),
+            Self::Events { entries } => entries[0]["Detail"].to_string(),
             Self::S3 { key, .. } => key.clone(),
         }
     }
@@ -234,6 +277,7 @@ impl Call {
             Self::DynamoDb { .. } if fastrand::bool() => Reply::new(500, json("InternalServerError")),
             Self::DynamoDb { .. } => Reply::new(400, json("ProvisionedThroughputExceededException")),
             Self::Sqs { .. } => Reply::new(400, json("RequestThrottled")),
+            Self::Events { .. } => Reply::new(500, json("InternalException")),
             Self::S3 { .. } => Reply::new(
                 503,
                 "<Error><Code>SlowDown</Code><Message>not now</Message></Error>",

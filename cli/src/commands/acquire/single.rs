@@ -103,6 +103,8 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
             Admission::Counted => "counted",
             Admission::Local => "local",
             Admission::PartlyCounted => "partly_counted",
+            Admission::Observed => "observed",
+            Admission::Bypassed => "bypassed",
             _ => "allowed_while_unavailable",
         },
         entity_id: lease.entity().clone(),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use zae_limiter::money::Prices;
-use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, OnUnavailable};
+use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, Mode, OnUnavailable};
 use zae_limiter_limits::{Action, LevelChange, LevelChanges, LevelSettings};
 
 use crate::command_output::Text;
@@ -63,6 +63,8 @@ struct SettingsReport {
     limits: Vec<Limit>,
     on_unavailable: Option<OnUnavailable>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<Mode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     prices: Option<Prices>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audit_retention_days: Option<u32>,
@@ -93,6 +95,7 @@ impl From<LevelSettings> for SettingsReport {
                 "on_unavailable",
                 settings.on_unavailable.map(|policy| policy.to_string()),
             ),
+            ("mode", settings.mode.map(|mode| mode.to_string())),
             (
                 "audit_retention_days",
                 settings.system.audit_retention_days.map(|days| days.to_string()),
@@ -118,6 +121,7 @@ impl From<LevelSettings> for SettingsReport {
         Self {
             lines,
             limits: settings.limits.iter().cloned().collect(),
+            mode: settings.mode,
             on_unavailable: settings.on_unavailable,
             prices: settings.prices,
             audit_retention_days: settings.system.audit_retention_days,

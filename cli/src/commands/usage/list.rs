@@ -56,6 +56,7 @@ struct JsonSnapshot<'a> {
     window_end: Timestamp,
     total_events: i64,
     refusals: i64,
+    observed: i64,
     counters: &'a BTreeMap<LimitName, i64>,
     /// The percentages of quotas that were reached.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -72,6 +73,7 @@ impl<'a> From<&'a UsageSnapshot> for JsonSnapshot<'a> {
             window_end: snapshot.window.end(),
             total_events: snapshot.total_events,
             refusals: snapshot.refusals,
+            observed: snapshot.observed,
             counters: &snapshot.counters,
             thresholds: &snapshot.thresholds,
         }

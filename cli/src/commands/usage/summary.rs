@@ -29,6 +29,7 @@ struct UsageTotals {
     snapshots: u64,
     total_events: i64,
     refusals: i64,
+    observed: i64,
     first_window_start: Option<Timestamp>,
     last_window_start: Option<Timestamp>,
     limits: BTreeMap<LimitName, LimitTotals>,
@@ -66,6 +67,7 @@ impl UsageTotals {
             snapshots: summary.snapshots,
             total_events: summary.total_events,
             refusals: summary.refusals,
+            observed: summary.observed,
             first_window_start: summary.first,
             last_window_start: summary.last,
             note: (summary.snapshots == 0).then(|| super::why_nothing(context)),
@@ -92,14 +94,18 @@ impl Text for UsageTotals {
             table.row([name.to_string(), total, average]);
         }
         format!(
-            "{}\n{} {} windows from {} to {}, {} events, {} refused",
+            "{}\n{} {} windows from {} to {}, {} events, {} refused{}",
             table.render(view),
             grouped(self.snapshots),
             self.window,
             view.zone.show(first),
             view.zone.show(last),
             grouped(self.total_events),
-            grouped(self.refusals)
+            grouped(self.refusals),
+            match self.observed {
+                0 => String::new(),
+                observed => format!(", {} observed", grouped(observed)),
+            }
         )
     }
 }

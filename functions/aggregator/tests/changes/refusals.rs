@@ -25,6 +25,33 @@ fn a_write_of_refusals_is_no_acquire_and_consumes_nothing() {
     assert_eq!(created.refusals, 4);
 }
 
+/// What passed because it is only observed is counted next to what was refused, and neither changes the other.
+#[test]
+fn observed_refusals_have_a_count_of_their_own() {
+    let image = |refused: u64, observed: u64| json!({"b_rpm_tc": {"N": "1000"}, "rj": {"N": refused.to_string()}, "ro": {"N": observed.to_string()}});
+    let both = delta(&record("MODIFY", "1", EVENING, &image(0, 0), &image(2, 3))).unwrap();
+    assert_eq!((both.refusals, both.observed, both.events), (2, 3, 0));
+    let observed = delta(&record("MODIFY", "2", EVENING, &image(2, 3), &image(2, 7))).unwrap();
+    assert_eq!((observed.refusals, observed.observed), (0, 4));
+    assert!(observed.counts());
+
+    let first = [both];
+    let first = &groups(&[WindowKind::Daily], entries(&first))[0];
+    let first = SnapshotUpdate::whole(first, 1);
+    assert_eq!(first.condition, Condition::New);
+    assert_eq!((set(&first, "_rf"), set(&first, "_ro")), (Some("2"), Some("3")));
+    let later = [observed];
+    let later = &groups(&[WindowKind::Daily], entries(&later))[0];
+    let unread = SnapshotUpdate::whole(later, 1);
+    assert_eq!(
+        unread.condition,
+        Condition::New,
+        "a snapshot that exists must be read"
+    );
+    let second = SnapshotUpdate::rest(later, 1, &after(&first));
+    assert_eq!((set(&second, "_rf"), set(&second, "_ro")), (None, Some("7")));
+}
+
 #[test]
 fn a_count_of_refusals_that_cannot_be_read_does_not_hide_what_was_consumed() {
     let image = |consumed: &str, refusals: &Json| json!({"b_rpm_tc": {"N": consumed}, "ev": {"N": "1"}, "rj": refusals});

@@ -17,6 +17,9 @@ use crate::admin::MAX_LIMITS_OF_WRITE;
 /// A configuration that was read longer ago is read again before it is written to a bucket.
 const RELOAD_AFTER: Duration = Duration::from_secs(1);
 
+/// Clocks agree within this time: so much older may a configuration be than it seems.
+const CLOCK_MARGIN: Duration = Duration::from_secs(10);
+
 /// At most this many calls go into one write, so that no response waits for a huge one.
 const MAX_COMBINED: usize = 1_000;
 
@@ -70,6 +73,9 @@ impl Core {
         let Some(config) = self.front_config().or_else(|| self.config.clone()) else {
             return (Step::Reload, Vec::new());
         };
+        if call_limits.is_some() && self.asks_for_reload(image, now) {
+            return (Step::Reload, Vec::new());
+        }
         let agrees = config.matches(image);
         // Changes alone take the bucket as it is; acquires and buckets that only the peer has written do not.
         let rewrites = !agrees && (call_limits.is_some() || image.etag.is_none());
@@ -198,6 +204,21 @@ impl Core {
                 && read.config.as_ref() == config
                 && now.elapsed.saturating_sub(read.at) <= RELOAD_AFTER
         })
+    }
+
+    /// True if the etag was bumped after the configuration of the calls may have been read, and it was not read since.
+    fn asks_for_reload(&self, image: &Image, now: Now) -> bool {
+        let Some((etag, bumped_at)) = image
+            .etag
+            .as_ref()
+            .and_then(|etag| Some((etag, etag.bumped_at()?)))
+        else {
+            return false;
+        };
+        let read = self.reloaded.as_ref();
+        let was_read = read.is_some_and(|read| read.etag.as_ref() == Some(etag));
+        let age = u64::try_from(now.calendar.since(bumped_at)).unwrap_or(0);
+        !was_read && Duration::from_millis(age) <= self.config_ttl.saturating_add(CLOCK_MARGIN)
     }
 
     /// The config of the first acquire in the queue.

@@ -162,6 +162,8 @@ pub(crate) struct CoreSettings {
     pub(crate) patience: Duration,
     /// Whether tokens may be taken ahead of the calls.
     pub(crate) takes_chunks: bool,
+    /// How old the configuration of a call may be.
+    pub(crate) config_ttl: Duration,
 }
 
 /// Everything that one client knows about one bucket.
@@ -190,6 +192,7 @@ pub(crate) struct Core {
     search_stopped: bool,
     refusal_memory: Duration,
     patience: Duration,
+    config_ttl: Duration,
     contention: Contention,
     guess: RefillGuess,
     pace: WritePace,
@@ -224,6 +227,7 @@ impl Core {
             search_stopped: false,
             refusal_memory: settings.refusal_memory,
             patience: settings.patience,
+            config_ttl: settings.config_ttl,
             contention: Contention::default(),
             guess: RefillGuess::default(),
             pace: WritePace::default(),

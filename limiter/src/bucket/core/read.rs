@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use zae_limiter_schema::bucket::BucketConfig;
 
-use super::request::Request;
+use super::request::{Outcome, Reply, Request};
 use super::slots::Trace;
 use super::{Completion, Core, LastSeen, Now, Reloaded, RequestKind};
+use crate::Error;
+use crate::error::Conflict;
 
 impl Core {
     /// The bucket as a read of the configuration brought it along, which need not be consistent. Unconfirmed writes are
@@ -19,7 +21,8 @@ impl Core {
         }
     }
 
-    /// The configuration as just read: it replaces what queued calls came with, except limits of a call.
+    /// The configuration as just read: it replaces what queued calls came with, except limits of a call. Calls that came in
+    /// another mode must be decided anew.
     pub(crate) fn reloaded(
         &mut self,
         config: &Arc<BucketConfig>,
@@ -27,6 +30,15 @@ impl Core {
         now: Now,
     ) -> Vec<Completion> {
         self.config = Some(config.clone());
+        let in_another_mode = |request: &Request| match &request.kind {
+            RequestKind::Acquire {
+                config: held,
+                reply: Reply::Caller(_),
+                ..
+            } => held.mode() != config.mode(),
+            _ => false,
+        };
+        let outdated = self.take_out(in_another_mode);
         for request in &mut self.queue {
             if let RequestKind::Acquire {
                 config: held,
@@ -37,7 +49,14 @@ impl Core {
                 *held = config.clone();
             }
         }
-        let completions = self.reread(found, now);
+        let mut completions = self.reread(found, now);
+        completions.extend(outdated.into_iter().map(|request| {
+            let error = Error::Conflict(Conflict::ModeChanged {
+                entity: self.key.entity.clone(),
+                resource: self.key.resource.clone(),
+            });
+            Completion::Decided(request, Outcome::Failed(error))
+        }));
         if let LastSeen::Live(image, _) = &self.known {
             self.reloaded = Some(Box::new(Reloaded {
                 etag: image.etag.clone(),

@@ -17,10 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::BucketKey;
-use zae_limiter_schema::{ConfigLevel, EntityId, Item, OnUnavailable, Resource, Timestamp};
+use zae_limiter_schema::{ConfigLevel, EntityId, Item, Mode, OnUnavailable, Resource, Timestamp};
 
 use crate::config::bucket_configs::BucketConfigs;
-use crate::config::resolution::{self, ConfigOrigin, Defaults, OwnConfig, ResolvedConfig, SharedConfig};
+use crate::config::resolution::{
+    self, ConfigOrigin, Defaults, OwnConfig, ResolvedConfig, SharedConfig, Switches,
+};
 use crate::store::{ConfigSource, ItemsWanted};
 use crate::{Clock, Result};
 
@@ -62,11 +64,11 @@ pub(crate) enum BucketImage {
     Present(Arc<Item>),
 }
 
-/// What a write of our own has made of a level's policy.
+/// What a write of our own has made of a level's policy and mode.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PolicyAfter {
-    /// This one, or none.
-    Is(Option<OnUnavailable>),
+    /// These, or none.
+    Is(Switches),
     /// Nobody knows: the write may have happened.
     Unknown,
 }
@@ -254,6 +256,25 @@ impl ConfigCache {
             .unwrap_or((self.defaults.on_unavailable, ConfigOrigin::Builder))
     }
 
+    /// The mode for when nothing can be read: from what was known last, however old. Never asks the network.
+    pub(crate) fn known_mode(&self, entity: &EntityId, resource: &Resource) -> (Mode, ConfigOrigin) {
+        let state = self.state();
+        let in_entry = || {
+            let resolved = state.last_resolved(&bucket_key(entity, resource))?;
+            Some((resolved.mode, resolved.mode_from))
+        };
+        state
+            .last_known
+            .mode(entity, resource)
+            .or_else(in_entry)
+            .unwrap_or((Mode::Enforce, ConfigOrigin::Builder))
+    }
+
+    /// How long what was read is used.
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
     /// What applied when it was last read, however long ago; the builder's defaults where that was never. Never asks the
     /// network.
     pub(crate) fn known(&self, entity: &EntityId, resource: &Resource) -> Arc<ResolvedConfig> {
@@ -307,8 +328,8 @@ impl ConfigCache {
             ConfigLevel::Resource(_) | ConfigLevel::System => false,
         };
         let learn = |known: &mut LastKnown| {
-            if let PolicyAfter::Is(policy) = policy {
-                known.note(level.clone(), policy);
+            if let PolicyAfter::Is(switches) = policy {
+                known.note(level.clone(), switches);
             }
         };
         self.forget(own, |shared| shared == level, learn);

@@ -252,7 +252,13 @@ async fn a_policy_of_our_own_writing_is_known_at_once() {
     bench.resolve("user-1").await.unwrap();
     let policy = || bench.cache.policy(&user, &gpt());
     assert_eq!(policy(), (OnUnavailable::Allow, ConfigOrigin::Resource));
-    let wrote = |level: ConfigLevel, policy| bench.cache.wrote(&level, PolicyAfter::Is(policy));
+    let wrote = |level: ConfigLevel, policy| {
+        let switches = Switches {
+            on_unavailable: policy,
+            mode: None,
+        };
+        bench.cache.wrote(&level, PolicyAfter::Is(switches));
+    };
     wrote(ConfigLevel::Resource(gpt()), Some(OnUnavailable::Block));
     assert_eq!(policy(), (OnUnavailable::Block, ConfigOrigin::Resource));
     wrote(ConfigLevel::Resource(gpt()), None);
@@ -280,7 +286,10 @@ async fn what_was_read_before_our_own_write_does_not_bring_the_old_policy_back()
         async move { cache.resolve(&user, &gpt()).await }
     });
     tokio::task::yield_now().await;
-    let written = PolicyAfter::Is(Some(OnUnavailable::Block));
+    let written = PolicyAfter::Is(Switches {
+        on_unavailable: Some(OnUnavailable::Block),
+        mode: None,
+    });
     bench.cache.wrote(&ConfigLevel::Resource(gpt()), written);
     bench.backend.hold.as_ref().unwrap().notify_waiters();
     loading.await.unwrap().unwrap();

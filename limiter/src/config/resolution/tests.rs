@@ -11,23 +11,24 @@ fn limits(capacity: u64) -> LimitSet {
 }
 
 fn level(content: Content) -> LevelConfig {
-    let (limit, policy) = content.unwrap_or_default();
+    let (limit, on_unavailable, mode) = content.unwrap_or_default();
     LevelConfig {
         temporary: None,
         limits: limit.map(limits).unwrap_or_default(),
-        on_unavailable: policy,
+        switches: Switches { on_unavailable, mode },
         prices: None,
     }
 }
 
-type Content = Option<(Option<u64>, Option<OnUnavailable>)>;
+type Content = Option<(Option<u64>, Option<OnUnavailable>, Option<Mode>)>;
 
 fn content() -> impl Strategy<Value = Content> {
     let policy = prop::option::of(prop_oneof![
         Just(OnUnavailable::Allow),
         Just(OnUnavailable::Block)
     ]);
-    prop::option::of((prop::option::of(1..1000u64), policy))
+    let mode = prop::option::of(prop::sample::select(&Mode::ALL));
+    prop::option::of((prop::option::of(1..1000u64), policy, mode))
 }
 
 proptest! {
@@ -46,12 +47,14 @@ proptest! {
         let resolved = resolve(&own, &shared, &defaults, Timestamp::MIN);
 
         let sources = [ConfigOrigin::Entity, ConfigOrigin::EntityDefault, ConfigOrigin::Resource, ConfigOrigin::System, ConfigOrigin::Builder];
-        let all: Vec<Content> = contents.into_iter().chain([Some((builder_limit, Some(OnUnavailable::Block)))]).collect();
+        let all: Vec<Content> = contents.into_iter().chain([Some((builder_limit, Some(OnUnavailable::Block), Some(Mode::Enforce)))]).collect();
         let expected_limits = all.iter().zip(sources).find_map(|(c, s)| Some((s, c.and_then(|c| c.0)?)));
         let expected_policy = all.iter().zip(sources).find_map(|(c, s)| Some((s, c.and_then(|c| c.1)?)));
+        let expected_mode = all.iter().zip(sources).find_map(|(c, s)| Some((s, c.and_then(|c| c.2)?)));
         prop_assert_eq!(resolved.limits_from, expected_limits.map(|(source, _)| source));
         prop_assert_eq!(resolved.limits, expected_limits.map(|(_, capacity)| limits(capacity)).unwrap_or_default());
         prop_assert_eq!(Some((resolved.on_unavailable_from, resolved.on_unavailable)), expected_policy);
+        prop_assert_eq!(Some((resolved.mode_from, resolved.mode)), expected_mode);
     }
 }
 

@@ -13,6 +13,7 @@ use zae_limiter::{
 };
 
 use super::ActingRepository;
+use super::mode::ModeName;
 use crate::api::problems::{BodyProblems, Problems};
 use crate::config_level::level_of;
 use crate::extract::{JsonBody, QueryParameters};
@@ -33,7 +34,11 @@ pub(crate) struct LevelQuery {
 }
 
 impl LevelQuery {
-    fn level(&self) -> Result<ConfigLevel, Error> {
+    pub(super) fn new(entity: Option<String>, resource: Option<String>) -> Self {
+        Self { entity, resource }
+    }
+
+    pub(super) fn level(&self) -> Result<ConfigLevel, Error> {
         let entity = self.entity.as_ref().map(EntityId::parse).transpose()?;
         let resource = self.resource.as_ref().map(Resource::parse).transpose()?;
         Ok(level_of(entity, resource))
@@ -222,6 +227,8 @@ pub(crate) struct LevelLimits {
     temporary_limits: Option<TemporaryLimitsBody>,
     /// Its policy. Without one, the next level decides.
     on_unavailable: Option<Policy>,
+    /// Its mode, which `PUT /v1/mode` sets. Without one, the next level decides.
+    mode: Option<ModeName>,
     /// How often it was written; null if it stores nothing.
     config_version: Option<u64>,
 }
@@ -238,6 +245,7 @@ impl LevelLimits {
             limits: limits.unwrap_or_default(),
             temporary_limits: temporary.map(TemporaryLimitsBody::from),
             on_unavailable: record.and_then(|record| record.on_unavailable).map(Policy::from),
+            mode: record.and_then(|record| record.mode).map(ModeName::from),
             config_version: record.map(|record| record.config_version),
         }
     }
@@ -260,7 +268,7 @@ pub(crate) async fn show(
     Ok(Json(LevelLimits::new(query, &level, record.as_ref())))
 }
 
-/// What a level shall store, in place of what it stores.
+/// What a level shall store, in place of what it stores. Its mode and its prices stay.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetLimits {
@@ -316,7 +324,7 @@ pub(crate) async fn set(
 
 /// Deletes the limits of a level
 ///
-/// The next level decides from then on.
+/// Its policy, mode and prices too. The next level decides from then on.
 #[utoipa::path(
     delete,
     path = "/v1/limits",

@@ -4,6 +4,7 @@ mod audit;
 mod bucket;
 mod entities;
 mod limits;
+mod mode;
 mod page;
 mod prices;
 mod usage;
@@ -25,6 +26,8 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(entities::list, entities::create))
         .routes(routes!(entities::show, entities::update, entities::delete))
         .routes(routes!(limits::show, limits::set, limits::delete))
+        .routes(routes!(mode::show, mode::set, mode::delete))
+        .routes(routes!(mode::refresh))
         .routes(routes!(bucket::top_up))
         .routes(routes!(bucket::reset))
         .routes(routes!(prices::show, prices::set, prices::delete))

@@ -39,7 +39,7 @@ pub(super) async fn respond<R, T: From<R>>(
     Ok(Json(PageOf::new(page)))
 }
 
-fn request(size: Option<usize>, cursor: Option<&str>) -> Result<PageRequest, Problem> {
+pub(super) fn request(size: Option<usize>, cursor: Option<&str>) -> Result<PageRequest, Problem> {
     let request = size.map_or_else(PageRequest::default, PageRequest::new);
     Ok(match cursor {
         Some(cursor) => request.after(cursor.parse()?),

@@ -84,6 +84,8 @@ pub(crate) struct Usage {
     total_events: i64,
     /// How many acquires were refused. 0 also if nothing counts them.
     refusals: i64,
+    /// How many acquires passed though the limits did not allow them, because they are only observed.
+    observed: i64,
     /// Tokens by limit. A negative number means that more was given back than taken in the window.
     counters: BTreeMap<String, i64>,
     /// Percentages of quotas that were reached in the window, by limit: those that the quotas are told to alert at.
@@ -101,6 +103,7 @@ impl From<UsageSnapshot> for Usage {
             window_end: snapshot.window.end().to_string(),
             total_events: snapshot.total_events,
             refusals: snapshot.refusals,
+            observed: snapshot.observed,
             counters: counters
                 .map(|(limit, count)| (limit.to_string(), *count))
                 .collect(),

@@ -118,11 +118,12 @@ async fn stack(ui: &Ui) -> StackReport {
     report
 }
 
-/// The entities with refusals, the most refused first.
+/// The entities with refusals, observed ones included, the most refused first.
 fn most_refused(usage: &[(Resource, UsageOfWindow)]) -> Vec<EntityUsage> {
     let entities = usage.iter().flat_map(|(_, usage)| &usage.entities);
-    let mut refused: Vec<_> = entities.filter(|usage| usage.refusals > 0).cloned().collect();
-    refused.sort_by_key(|usage| std::cmp::Reverse(usage.refusals));
+    let refusals = |usage: &EntityUsage| usage.refusals.saturating_add(usage.observed);
+    let mut refused: Vec<_> = entities.filter(|usage| refusals(usage) > 0).cloned().collect();
+    refused.sort_by_key(|usage| std::cmp::Reverse(refusals(usage)));
     refused.truncate(10);
     refused
 }

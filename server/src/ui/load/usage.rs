@@ -100,6 +100,8 @@ pub(crate) struct EntityUsage {
     pub(crate) acquires: i64,
     /// How many acquires were refused. 0 also if nothing counts them.
     pub(crate) refusals: i64,
+    /// How many would have been refused if the limits were enforced.
+    pub(crate) observed: i64,
     pub(crate) tokens: BTreeMap<LimitName, i64>,
 }
 
@@ -110,6 +112,7 @@ impl From<&UsageSnapshot> for EntityUsage {
             resource: snapshot.resource.clone(),
             acquires: snapshot.total_events,
             refusals: snapshot.refusals,
+            observed: snapshot.observed,
             tokens: snapshot.counters.clone(),
         }
     }

@@ -43,7 +43,7 @@ fn edit_link(url: &Url, what: &str, edit: bool) -> Markup {
 fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
     let stores = |record: &&ConfigRecord| {
         let has_limits = !record.limits.is_empty() || record.temporary.is_some();
-        has_limits || record.on_unavailable.is_some() || record.prices.is_some()
+        has_limits || record.on_unavailable.is_some() || record.mode.is_some() || record.prices.is_some()
     };
     let record = record.filter(stores);
     html! {
@@ -59,6 +59,7 @@ fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
                 @if let Some(policy) = record.on_unavailable {
                     span.policy { "while unavailable: " (level_name::policy(policy)) }
                 }
+                @if let Some(mode) = record.mode { " " span.policy { "mode: " (mode) } }
                 @if let Some(prices) = &record.prices { " " span.policy { "prices: " (price_text(prices)) } }
             }
         }
@@ -161,6 +162,7 @@ fn table(tree: &LimitsTree, here: &Url) -> Table {
         .column("resource", "Resource", Align::Start)
         .column("limits", "Limits", Align::Start)
         .column("on_unavailable", "While unavailable", Align::Start)
+        .column("mode", "Mode", Align::Start)
         .column("config_version", "Version", Align::End)
         .rows(rows)
         .next(next.map(|cursor| here.clone().after(cursor)))
@@ -187,6 +189,9 @@ fn row(level: &ConfigLevel, record: Option<&ConfigRecord>) -> Vec<Cell> {
         record
             .and_then(|record| record.on_unavailable)
             .map_or(Cell::Empty, |policy| Cell::text(level_name::policy(policy))),
+        record
+            .and_then(|record| record.mode)
+            .map_or(Cell::Empty, |mode| Cell::text(mode.as_str())),
         record.map_or(Cell::Empty, |record| Cell::number(record.config_version)),
     ]
 }

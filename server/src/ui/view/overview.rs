@@ -175,6 +175,7 @@ fn refused_table(data: &Overview, refused: &[EntityUsage]) -> Table {
         .column("entity_id", "Entity", Align::Start)
         .column("resource", "Resource", Align::Start)
         .column("refusals", "Refused", Align::End)
+        .column("observed", "Only observed", Align::End)
         .column("total_events", "Admitted", Align::End)
         .rows(refused.iter().map(|usage| {
             vec![
@@ -184,6 +185,7 @@ fn refused_table(data: &Overview, refused: &[EntityUsage]) -> Table {
                 ),
                 Cell::Link(usage.resource.to_string(), Url::resource(&usage.resource)),
                 Cell::Number(usage.refusals),
+                Cell::Number(usage.observed),
                 Cell::Number(usage.acquires),
             ]
         }))

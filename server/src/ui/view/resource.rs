@@ -128,6 +128,10 @@ pub(super) fn entities_table(
     if with_refusals {
         table = table.column("refusals", "Refused", Align::End);
     }
+    let with_observed = usage.iter().any(|usage| usage.observed > 0);
+    if with_observed {
+        table = table.column("observed", "Only observed", Align::End);
+    }
     for limit in &limits {
         table = table.column(
             limit.as_str(),
@@ -145,6 +149,9 @@ pub(super) fn entities_table(
         ];
         if with_refusals {
             row.push(Cell::Number(usage.refusals));
+        }
+        if with_observed {
+            row.push(Cell::Number(usage.observed));
         }
         row.extend(limits.iter().map(|limit| {
             usage.tokens.get(*limit).map_or(Cell::Empty, |tokens| {

@@ -248,6 +248,7 @@ fn core(key: BucketKey, tag: u128, refusal_memory: Duration) -> Core {
         refusal_memory,
         patience: Duration::from_millis(900),
         takes_chunks: false,
+        config_ttl: Duration::from_secs(60),
     };
     Core::new(key, settings, false)
 }

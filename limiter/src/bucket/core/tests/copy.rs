@@ -10,6 +10,7 @@ impl Core {
             refusal_memory: self.refusal_memory,
             patience: self.patience,
             takes_chunks: false,
+            config_ttl: self.config_ttl,
         };
         Self {
             known: self.known.clone(),
