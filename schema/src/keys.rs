@@ -96,7 +96,9 @@ pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
 /// hash of it stands in its place.
 pub fn idempotency(entity: &EntityId, idempotency_key: &str) -> Key {
     let hash = Sha256::digest(idempotency_key.as_bytes());
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hash
+        .iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
     key(
         entity_partition(entity),
         format!("{}{digits}", prefix::IDEMPOTENCY),

@@ -1,5 +1,7 @@
 //! `top-up` and `reset`: changing what is left of limits now.
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use zae_limiter::{EntityId, LimitName, ResetReport, Resource, TopUpReport};
 
@@ -93,9 +95,9 @@ impl Text for TopUpReport {
                 grouped(self.added)
             )
         };
-        text.push_str(&format!("\nleft: {}", grouped(self.left)));
+        let _ = write!(text, "\nleft: {}", grouped(self.left));
         if let Some(end) = self.period_end {
-            text.push_str(&format!(" until {}", view.zone.show(end)));
+            let _ = write!(text, " until {}", view.zone.show(end));
         }
         if self.added < self.amount {
             text.push_str("\nthe limit is at its burst: the rest was not added");

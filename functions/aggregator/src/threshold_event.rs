@@ -62,7 +62,8 @@ impl ThresholdEvent {
             period_end.millis()
         );
         let digest = Sha256::digest(identity);
-        let id = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let bytes = digest.iter().take(16);
+        let id = bytes.fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
         let table = table_arn
             .split_once(":table/")
             .map_or(table_arn.as_str(), |(_, name)| name);

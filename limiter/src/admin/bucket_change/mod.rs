@@ -200,7 +200,9 @@ impl ChangeStore for OneChange<'_> {
             image,
             config: lookup.configs.stored(ttl),
             now: self.repository.now(),
-            incarnation: Incarnation::from_random(inner.table.entropy.bits() as u64),
+            incarnation: Incarnation::from_random(
+                u64::try_from(inner.table.entropy.bits() >> 64).unwrap_or_default(),
+            ),
         })
     }
 
