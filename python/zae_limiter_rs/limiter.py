@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from . import _core
@@ -142,7 +142,8 @@ class RateLimiter(LimiterBase[Repository], Stored):
 
     async def stats(self) -> LimiterStats:
         """Counters of this limiter in this process."""
-        return LimiterStats(**(await self._open()).stats())
+        stats = (await self._open()).stats()
+        return LimiterStats(**{entry.name: stats[entry.name] for entry in fields(LimiterStats)})
 
     async def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The limits and the policy stored for the system."""

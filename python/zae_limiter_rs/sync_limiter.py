@@ -8,7 +8,7 @@ import json
 import math
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from . import _core
@@ -144,7 +144,8 @@ class SyncRateLimiter(LimiterBase[SyncRepository], SyncStored):
 
     def stats(self) -> LimiterStats:
         """Counters of this limiter in this process."""
-        return LimiterStats(**(self._open()).stats())
+        stats = (self._open()).stats()
+        return LimiterStats(**{entry.name: stats[entry.name] for entry in fields(LimiterStats)})
 
     def get_system_defaults(self) -> tuple[list[Limit], OnUnavailable | None]:
         """The limits and the policy stored for the system."""
