@@ -92,21 +92,7 @@ RULES = [
     ("PeriodsByOwnBoundaries", QUOTAS, "Some(end) if now < end => (self.used, Some(end)),", "Some(end) if self.period.end_after(now) <= end => (self.used, Some(end)),", "limiter:worlds::kinds"),
     ("UsedQuotasExpire", QUOTAS, "if self.used_after(demand) > 0 || self.topped_up + demand.top_up > 0 {", "if self.topped_up + demand.top_up > 0 {", "schema:kind_changes"),
     ("ReclaimsEarly", PERMITS, "const GRACE_MILLIS: i64 = 2_000;", "const GRACE_MILLIS: i64 = -3_000;", "limiter:worlds::kinds"),
-    ("ReleasesWithoutEpoch", PERMITS, "if self.has(epoch, total) {", "if true {", "limiter:worlds::kinds", [
-        (PERMITS, "row.floors.push((old, moves.released + moves.renewed));", "row.floors.push((old, moves.renewed));"),
-        (BUCKET + "permits.rs", "(!state.lost && now < state.epoch.end()).then_some(state.epoch)", "Some(state.epoch)"),
-    ]),
-    ("ReleasesAgain", CORE + "unconfirmed.rs", "!request.is_acquire() && carried.contains(&request.id));", "!request.is_acquire() && false && carried.contains(&request.id));", "worlds::kinds"),
     ("UnconfirmedRenewalsCount", CORE + "permits.rs", "self.lot.lose();\n    }\n}", "self.lot.renewed(self.to);\n    }\n}", "worlds::kinds"),
-    ("PausedHoldersGoOn", BUCKET + "permits.rs", "(!state.lost && now < state.epoch.end()).then_some(state.epoch)", "(!state.lost).then_some(state.epoch)", "acquire::permits"),
-    # Changes of a bucket by hand.
-    ("TopUpWithoutRecord", "limiter/src/admin/bucket_change/mod.rs", "transaction.put_new(made.to_item(record));", "transaction.check(record, |_| \"attribute_not_exists(nothing)\".to_owned());", "store::bucket_changes"),
-    ("KeysAreIgnored", "limiter/src/admin/bucket_change/mod.rs", "Some(key) => key.clone(),", "Some(_) => self.inner.table.entropy.text(32),", "store::bucket_changes"),
-    ("LateResponsesCountAfterReset", CORE + "permits.rs", "self.permits.lose_where(|lot| **lot.incarnation() != *incarnation);", "self.permits.lose_where(|lot| **lot.incarnation() != *incarnation && false);", "store::bucket_changes"),
-    ("ResetKeepsThePeriod", "schema/src/bucket/reset.rs", "millis(end.plus_millis(1))", "millis(end)", "schema:kinds::quota"),
-    ("TopUpOutlivesThePeriod", QUOTAS, "if open_until.is_some() && open_until == self.topped_up_until {", "if open_until.is_some() {", "schema:kinds::quota"),
-    ("CachesOutliveTheEnd", "limiter/src/config/cache/state.rs", ".min(ends),", ".min(ends.max(Duration::MAX)),", "store::temporary_limits"),
-    ("EndsByTheFirstReading", "limiter/src/config/resolution.rs", "(now < end).then_some(end)", "Some(end).filter(|_| now <= end || now > end)", "config::resolution"),
     # Token chunks.
     ("ChunkSpentTwice", CORE + "chunks/mod.rs", "for (limit, amount) in amounts {\n            add(&mut chunk.amounts, limit, -amount);", "for (limit, amount) in amounts {\n            add(&mut chunk.amounts, limit, -amount * 0);", "chunks::"),
     ("ChunkReturnedTwice", CORE + "chunks/mod.rs", "(limit, -amount))", "(limit, -amount * 2))", "chunks::"),

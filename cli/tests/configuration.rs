@@ -50,7 +50,7 @@ fn all_kinds_of_limits_are_set_shown_and_enforced() {
         "-l",
         "rpm:100",
         "-l",
-        "spend:10 per month in Europe/Berlin",
+        "spend:10 per month in Europe/Berlin alert at 80% 100%",
         "-l",
         "parallel:2 at once for 10min",
     ]);
@@ -59,12 +59,12 @@ fn all_kinds_of_limits_are_set_shown_and_enforced() {
         json!([
             { "name": "parallel", "concurrency": 2, "expires_after_seconds": 600 },
             { "name": "rpm", "capacity": 100, "burst": 100, "refill_amount": 100, "refill_period_seconds": 60 },
-            { "name": "spend", "quota": 10, "per": "month in Europe/Berlin" },
+            { "name": "spend", "quota": 10, "per": "month in Europe/Berlin", "alert_at": [80, 100] },
         ])
     );
     let shown = bench.ok(&["system", "get-defaults"]);
     for part in [
-        "all per month in Europe/Berlin",
+        "all per month in Europe/Berlin, alert at 80% 100%",
         "2 at once for 10min",
         "100 per minute",
     ] {

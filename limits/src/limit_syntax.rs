@@ -258,13 +258,13 @@ mod tests {
     fn other_kinds_are_text_or_fields() {
         let wanted = [
             "parallel:8 at once for 10min",
-            "spend:500 per month in Europe/Berlin",
+            "spend:500 per month in Europe/Berlin alert at 80% 100%",
         ];
         for form in [
-            r#"["parallel:8 at once for 10min", "spend:500 per month in Europe/Berlin"]"#,
-            r#"{"parallel": "8 at once for 600s", "spend": "500 per month in Europe/Berlin"}"#,
+            r#"["parallel:8 at once for 10min", "spend:500 per month in Europe/Berlin alert at 80% 100%"]"#,
+            r#"{"parallel": "8 at once for 600s", "spend": "500 per month in Europe/Berlin alert at 100% 80%"}"#,
             r#"{"parallel": {"concurrency": 8, "expires_after_seconds": 600},
-                "spend": {"quota": 500, "per": "month in europe/berlin"}}"#,
+                "spend": {"quota": 500, "per": "month in europe/berlin", "alert_at": [80, 100]}}"#,
         ] {
             assert_eq!(texts(form), wanted, "{form}");
         }
@@ -276,6 +276,14 @@ mod tests {
                 "mixes the fields",
             ),
             (r#"{"spend": {"quota": 0, "per": "day"}}"#, "it must be above 0"),
+            (
+                r#"{"spend": {"quota": 5, "per": "day", "alert_at": [120]}}"#,
+                "it must be 1 to 100 percent",
+            ),
+            (
+                r#"{"parallel": {"concurrency": 8, "alert_at": [80]}}"#,
+                "mixes the fields",
+            ),
         ] {
             let error = limits_from_json(form).unwrap_err();
             assert!(error.contains(problem), "{form}: {error}");

@@ -1,5 +1,7 @@
 //! Where each record lives: keys of the table and of its three indexes.
 
+use std::fmt::Write as _;
+
 use sha2::{Digest, Sha256};
 
 use crate::{ConfigLevel, EntityId, LimitName, Resource, Timestamp, Ulid, Window};
@@ -96,11 +98,12 @@ pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
 /// hash of it stands in its place.
 pub fn idempotency(entity: &EntityId, idempotency_key: &str) -> Key {
     let hash = Sha256::digest(idempotency_key.as_bytes());
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    key(
-        entity_partition(entity),
-        format!("{}{digits}", prefix::IDEMPOTENCY),
-    )
+    let mut sort = prefix::IDEMPOTENCY.to_owned();
+    for byte in hash {
+        // Appending to a string cannot fail.
+        let _ = write!(sort, "{byte:02x}");
+    }
+    key(entity_partition(entity), sort)
 }
 
 /// The configuration at one level.

@@ -1,5 +1,7 @@
 //! What is sent when a quota reaches a threshold.
 
+use std::fmt::Write as _;
+
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use zae_limiter_schema::keys::{self, Key, attribute};
@@ -61,8 +63,11 @@ impl ThresholdEvent {
             "{table_arn} {entity} {resource} {limit} {} {amount} {percent}",
             period_end.millis()
         );
-        let digest = Sha256::digest(identity);
-        let id = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let mut id = String::with_capacity(32);
+        for byte in Sha256::digest(identity).iter().take(16) {
+            // Appending to a string cannot fail.
+            let _ = write!(id, "{byte:02x}");
+        }
         let table = table_arn
             .split_once(":table/")
             .map_or(table_arn.as_str(), |(_, name)| name);

@@ -119,7 +119,7 @@ impl Lease {
         let (prices, first) = (known.prices.as_deref(), &self.call.key().resource);
         for (part, own) in self.call.parts.iter().zip(&mut self.uses) {
             let all = with_estimate(&part.amounts, part.estimate.as_ref(), prices, first);
-            own.uncounted = all.as_deref().unwrap_or(&part.amounts).clone();
+            own.uncounted.clone_from(all.as_deref().unwrap_or(&part.amounts));
         }
         self.prices.clone_from(&known.prices);
     }
@@ -274,9 +274,10 @@ impl Lease {
         let name = LimitName::from_stored(limit).map_err(|_| cannot_adjust(limit));
         let found = name.and_then(|name| {
             let part = part(self, &name)?;
-            match self.uses[part].can_adjust(&name) {
-                true => Ok((part, name)),
-                false => Err(cannot_adjust(limit)),
+            if self.uses[part].can_adjust(&name) {
+                Ok((part, name))
+            } else {
+                Err(cannot_adjust(limit))
             }
         });
         match found {

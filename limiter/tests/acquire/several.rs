@@ -8,7 +8,7 @@ use zae_limiter::error::Invalid;
 use zae_limiter::money::{Estimate, MicroDollars, Prices, Usage};
 use zae_limiter::{
     Acquire, Admission, BreakerState, ConfigChange, ConfigLevel, EntityChange, Error, MAX_RESOURCES,
-    NewEntity, OnUnavailable, RateLimitHeaders, RateLimiter, Refusal,
+    NewEntity, OnUnavailable, RateLimitHeaders, RateLimiter, Refusal, Resource,
 };
 
 use crate::acquire::support::*;
@@ -112,7 +112,7 @@ async fn all_resources_are_written_at_the_same_time_and_statuses_name_them() {
         statuses,
         expected.map(|(resource, limit, left)| (resource.to_owned(), limit.to_owned(), left))
     );
-    let resources: Vec<_> = lease.resources().map(|one| one.as_str()).collect();
+    let resources: Vec<_> = lease.resources().map(Resource::as_str).collect();
     assert_eq!(resources, [GPT, BUDGET]);
     assert_eq!(lease.resource().as_str(), GPT);
     assert_eq!(

@@ -213,9 +213,12 @@ impl HeldLease {
         let first = known.next().map(|(resource, _)| resource);
         let several = known.clone().any(|(resource, _)| Some(resource) != first);
         let known = limits.iter().filter(|(resource, _)| on(resource));
-        let names = known.map(|(resource, name)| match several {
-            true => format!("{resource}/{name}"),
-            false => name.to_string(),
+        let names = known.map(|(resource, name)| {
+            if several {
+                format!("{resource}/{name}")
+            } else {
+                name.to_string()
+            }
         });
         let names: Vec<_> = names.collect();
         let rule = format!("the lease has the limits {}", names.join(", "));

@@ -19,7 +19,7 @@ async fn all_kinds_of_limits_are_set_shown_and_enforced() {
     let limits = json!([
         { "name": "parallel", "concurrency": 1, "expires_after_seconds": 600 },
         { "name": "rpm", "capacity": 100, "burst": 100, "refill_amount": 100, "refill_period_seconds": 60 },
-        { "name": "spend", "quota": 10, "per": "month in Europe/Berlin" },
+        { "name": "spend", "quota": 10, "per": "month in Europe/Berlin", "alert_at": [80, 100] },
     ]);
     let stored = server
         .put("/v1/limits", json!({ "limits": limits }))

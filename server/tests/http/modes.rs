@@ -62,7 +62,11 @@ async fn an_observed_call_passes_and_says_which_limits_would_refuse_it() {
         .get("/v1/entities/user-1/resources/gpt-4/available")
         .await
         .expect(200);
-    assert_eq!(left.json()["tokens"]["rpm"], 6);
+    assert_eq!(
+        left.json()["tokens"]["rpm"],
+        96,
+        "nothing of the observed call was taken"
+    );
     server.get("/readyz").await.expect(200);
     let metrics = server.get("/metrics").await.expect(200);
     let text = String::from_utf8(metrics.body.to_vec()).unwrap();

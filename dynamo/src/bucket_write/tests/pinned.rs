@@ -62,7 +62,12 @@ fn a_bucket_of_rates_is_written_as_it_always_was_and_costs_one_unit() {
         .unwrap();
     assert_eq!(
         request((&touch).into()),
-        ["SET #0=:0 ADD #1 :1,#2 :2,#3 :3", "", "",]
+        [
+            "SET #0=:0 ADD #1 :1,#2 :2,#3 :3",
+            "#4=:4 AND #0=:5 AND #5>=:6 AND #1 BETWEEN :7 AND :8",
+            "o_0 b_rpm_tk b_rpm_tc ev cf rf 1000000000000007 -1000 1000 1 NRCS3Y4aksp.qAAAAA 1000000000000007 \
+             1769860800000 1000 99983",
+        ]
     );
     engine.write(&touch).unwrap();
     let after = engine.meter.consumed();
