@@ -61,6 +61,14 @@ impl From<Error> for Failure {
                 let statuses: Vec<_> = refusal.statuses().iter().map(records::status).collect();
                 ("refused", json!({ "statuses": statuses }))
             }
+            Error::Disabled {
+                entity,
+                resource,
+                mode_from,
+            } => (
+                "disabled",
+                json!({ "entity_id": entity.as_str(), "resource": resource.as_str(), "mode_from": mode_from }),
+            ),
             Error::Conflict(Conflict::KeyReused { request, .. }) => (
                 "invalid",
                 json!({

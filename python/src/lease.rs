@@ -81,8 +81,21 @@ impl Lease {
             Admission::Counted => "counted",
             Admission::PartlyCounted => "partly_counted",
             Admission::Local => "local",
+            Admission::Observed => "observed",
+            Admission::Bypassed => "bypassed",
             _ => "allowed_while_unavailable",
         })
+    }
+
+    /// The status of every limit that would have refused the call if it were enforced.
+    fn observed_limits<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let observed: Value = self
+            .get()?
+            .observed_limits()
+            .iter()
+            .map(records::status)
+            .collect();
+        records::to_python(py, &observed)
     }
 
     /// Whether permits of a limit on calls in flight have expired.

@@ -76,6 +76,8 @@ pub(crate) fn resolved(resolved: &ResolvedConfig) -> Value {
         "limits_from": resolved.limits_from,
         "on_unavailable": resolved.on_unavailable,
         "on_unavailable_from": resolved.on_unavailable_from,
+        "mode": resolved.mode,
+        "mode_from": resolved.mode_from,
     })
 }
 

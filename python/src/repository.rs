@@ -8,7 +8,7 @@ use zae_limiter::audit::AuditSubject;
 use zae_limiter::pagination::{Cursor, Page};
 use zae_limiter::usage::{CapacityScope, UsageQuery, WindowKind};
 use zae_limiter::{
-    ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, EntityId, Limit, LimitSet, NewEntity,
+    ConfigChange, ConfigLevel, EmbeddedStore, EntityChange, EntityId, Limit, LimitSet, Mode, NewEntity,
     OnUnavailable, PageRequest, Resource, Timestamp,
 };
 
@@ -326,6 +326,72 @@ impl Repository {
         Ok(Call::new(async move {
             let prices = repository.resolve_prices(resource).await?;
             Ok::<_, Failure>(Reply::Data(json!(prices)))
+        }))
+    }
+
+    /// The mode stored at a level; null if there is none.
+    fn get_mode(&self, entity_id: Option<String>, resource: Option<String>) -> PyResult<Call> {
+        let repository = self.get()?;
+        Ok(Call::new(async move {
+            let mode = repository.get_mode(&level(entity_id, resource)?).await?;
+            Ok::<_, Failure>(Reply::Data(json!(mode)))
+        }))
+    }
+
+    /// Stores a mode at a level. `mode` is its name.
+    #[pyo3(signature = (entity_id, resource, mode, principal=None))]
+    fn set_mode(
+        &self,
+        entity_id: Option<String>,
+        resource: Option<String>,
+        mode: String,
+        principal: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let level = level(entity_id, resource)?;
+            let parsed: Mode = mode.parse().map_err(|_| {
+                Failure::invalid("mode", &mode, "it must be enforce, observe, bypass or disabled")
+            })?;
+            repository?.set_mode(&level, parsed).await?;
+            Ok::<_, Failure>(Reply::Data(Value::Null))
+        }))
+    }
+
+    /// Deletes the mode of a level, and replies whether it had one.
+    #[pyo3(signature = (entity_id, resource, principal=None))]
+    fn delete_mode(
+        &self,
+        entity_id: Option<String>,
+        resource: Option<String>,
+        principal: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.acting_as(principal)?;
+        Ok(Call::new(async move {
+            let level = level(entity_id, resource)?;
+            let existed = repository?.delete_mode(&level).await?;
+            Ok::<_, Failure>(Reply::Data(Value::Bool(existed)))
+        }))
+    }
+
+    /// Lets every client read the configuration of the buckets of a level again, and replies with their number: a page, and the
+    /// start of the next one.
+    #[pyo3(signature = (entity_id, resource, cursor=None))]
+    fn refresh_buckets(
+        &self,
+        entity_id: Option<String>,
+        resource: Option<String>,
+        cursor: Option<String>,
+    ) -> PyResult<Call> {
+        let repository = self.get()?;
+        Ok(Call::new(async move {
+            let level = level(entity_id, resource)?;
+            let page = page_request(PageRequest::MAX_SIZE, cursor.as_deref())?;
+            let refreshed = repository.refresh_buckets(&level, &page).await?;
+            Ok::<_, Failure>(Reply::Data(json!([
+                refreshed.buckets,
+                next(refreshed.next.as_ref())
+            ])))
         }))
     }
 

@@ -1,4 +1,4 @@
-"""What operators do to running limits: top-ups and resets."""
+"""What operators do to running limits: modes, top-ups, resets, limits that end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from zae_limiter_rs import (
+    Admission,
+    DisabledError,
     Limit,
+    Mode,
     OnUnavailable,
     RateLimiter,
     RateLimitExceeded,
@@ -20,6 +23,45 @@ from zae_limiter_rs import (
 # No token comes back while a test runs.
 RPH = Limit.custom("rph", 10, 1, 360_000)
 SPEND = Limit.quota("spend", 10, "30d from first use")
+
+
+async def test_a_resource_is_disabled_except_for_one_entity(limiter: RateLimiter) -> None:
+    await limiter.set_system_defaults([RPH])
+    await limiter.set_mode(Mode.DISABLED, resource="gpt-4")
+    await limiter.set_mode(Mode.ENFORCE, entity_id="tester", resource="gpt-4")
+    with pytest.raises(DisabledError) as disabled:
+        async with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
+            pytest.fail("it was admitted")
+    error = disabled.value
+    assert (error.entity_id, error.resource, error.mode_from) == ("user-1", "gpt-4", "resource")
+    async with limiter.acquire("tester", "gpt-4", {"rph": 1}) as lease:
+        assert lease.admission is Admission.COUNTED
+    assert await limiter.get_mode(resource="gpt-4") is Mode.DISABLED
+    assert await limiter.resolve_mode("tester", "gpt-4") == (Mode.ENFORCE, "entity")
+    assert await limiter.resolve_mode("user-1", "other") == (Mode.ENFORCE, None)
+    assert await limiter.delete_mode(resource="gpt-4")
+    assert not await limiter.delete_mode(resource="gpt-4")
+    async with limiter.acquire("user-1", "gpt-4", {"rph": 1}):
+        pass
+    stats = await limiter.stats()
+    assert (stats.granted, stats.disabled) == (2, 1)
+
+
+async def test_observed_limits_let_calls_pass_and_say_which_would_have_refused(limiter: RateLimiter) -> None:
+    await limiter.set_system_defaults([RPH])
+    await limiter.set_mode(Mode.OBSERVE)
+    async with limiter.acquire("user-1", "gpt-4", {"rph": 8}) as lease:
+        assert lease.admission is Admission.COUNTED
+    async with limiter.acquire("user-1", "gpt-4", {"rph": 8}) as lease:
+        assert lease.admission is Admission.OBSERVED
+        assert not lease.is_counted
+        assert [(status.limit_name, status.available) for status in lease.observed_limits] == [("rph", 2)]
+    await limiter.set_mode(Mode.BYPASS, entity_id="user-1")
+    async with limiter.acquire("user-1", "gpt-4", {"rph": 8}) as lease:
+        assert lease.admission is Admission.BYPASSED
+    await limiter.delete_mode(entity_id="user-1")
+    assert await limiter.refresh_buckets() == 1
+    assert await limiter.available("user-1", "gpt-4") == {"rph": 2}
 
 
 async def test_a_top_up_and_a_reset_are_made_once(limiter: RateLimiter) -> None:
@@ -83,9 +125,12 @@ async def test_an_entity_gets_another_parent(limiter: RateLimiter) -> None:
 
 def test_the_same_without_asyncio() -> None:
     with SyncRateLimiter(repository=SyncRepository.embedded(), default_limits=[RPH]) as limiter:
+        limiter.set_mode(Mode.OBSERVE, resource="gpt-4")
+        assert limiter.resolve_mode("user-1", "gpt-4") == (Mode.OBSERVE, "resource")
         with limiter.acquire("user-1", "export", {"rph": 10}):
             pass
         with pytest.raises(RateLimitExceeded), limiter.acquire("user-1", "export", {"rph": 1}):
             pytest.fail("it was admitted")
         assert limiter.top_up("user-1", "export", "rph", 3).left == 3
         assert limiter.reset("user-1", "export").limits == ["rph"]
+        assert limiter.refresh_buckets(resource="export") == 1

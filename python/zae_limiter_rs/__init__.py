@@ -15,6 +15,7 @@ The API is that of ``zae-limiter`` 0.9.1 on a core in Rust::
 from ._lease import Also
 from ._version import __version__
 from .exceptions import (
+    DisabledError,
     EntityError,
     EntityExistsError,
     EntityNotFoundError,
@@ -52,6 +53,7 @@ from .models import (
     LimiterStats,
     LimitName,
     LimitStatus,
+    Mode,
     OnUnavailable,
     Quota,
     Reset,
@@ -79,6 +81,7 @@ __all__ = [
     "CacheStats",
     "Concurrency",
     "ConfigSource",
+    "DisabledError",
     "Entity",
     "EntityCapacity",
     "EntityError",
@@ -96,6 +99,7 @@ __all__ = [
     "LimitStatus",
     "LimiterInfo",
     "LimiterStats",
+    "Mode",
     "OnUnavailable",
     "Prices",
     "PricesNotFoundError",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
-from .models import BucketState, EntityCapacity, Limit, ResourceCapacity, TemporaryLimits, UsageSnapshot, UsageSummary
+from .models import BucketState, ConfigSource, EntityCapacity, Limit, ResourceCapacity, TemporaryLimits, UsageSnapshot, UsageSummary
 
 
 def dump_limits(limits: Iterable[Limit]) -> str:
@@ -24,6 +24,11 @@ def temporary_limits(config: dict[str, Any]) -> TemporaryLimits | None:
     """The limits of a configuration that end at a time."""
     temporary = config["temporary"]
     return None if temporary is None else TemporaryLimits(limits_of(temporary), temporary["until"])
+
+
+def config_source(origin: str) -> ConfigSource | None:
+    """The level that something comes from; ``None`` if it is not stored."""
+    return next((level for level in get_args(ConfigSource) if level == origin), None)
 
 
 def bucket_state(data: dict[str, Any]) -> BucketState:

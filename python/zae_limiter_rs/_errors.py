@@ -32,6 +32,8 @@ def make(kind: str, details: dict[str, Any]) -> Exception:
             return errors.EntityError(message)
         case "no_limits":
             return _no_limits(details["entity_id"], details["resource"])
+        case "disabled":
+            return errors.DisabledError(details["entity_id"], details["resource"], details["mode_from"])
         case "no_prices":
             return errors.PricesNotFoundError(details["resource"])
         case "table_missing":

@@ -70,6 +70,11 @@ class LeaseBase:
         return self.admission is Admission.COUNTED
 
     @property
+    def observed_limits(self) -> list[LimitStatus]:
+        """Limits that would have refused the call if they were enforced."""
+        return [status(entry) for entry in self._core.observed_limits()]
+
+    @property
     def is_lost(self) -> bool:
         """True if permits of a limit on calls in flight have expired, because they could not be renewed. Other calls may run in their
         place."""

@@ -121,6 +121,19 @@ class RateLimiterUnavailable(InfrastructureError):
         super().__init__(f"{message} [{context}]" if context else message)
 
 
+class DisabledError(RateLimitError):
+    """The mode of the entity on the resource is disabled. Nothing was taken, and waiting does not help.
+
+    ``mode_from`` is the level that says so.
+    """
+
+    def __init__(self, entity_id: str, resource: str, mode_from: str) -> None:
+        self.entity_id = entity_id
+        self.resource = resource
+        self.mode_from = mode_from
+        super().__init__(f"Entity '{entity_id}' may not use '{resource}': the mode of the level '{mode_from}' is disabled.")
+
+
 class PricesNotFoundError(RateLimitError):
     """Neither the resource nor the system has prices."""
 

@@ -33,6 +33,7 @@ __all__ = [
     "LimitStatus",
     "LimiterInfo",
     "LimiterStats",
+    "Mode",
     "OnUnavailable",
     "OnUnavailableAction",
     "Reset",
@@ -52,6 +53,18 @@ OnUnavailableAction = Literal["allow", "block"]
 ConfigSource = Literal["entity", "entity_default", "resource", "system"]
 
 
+class Mode(Enum):
+    """Whether the limits of a level are enforced."""
+
+    ENFORCE = "enforce"
+    OBSERVE = "observe"
+    """A call that they do not allow passes, takes nothing and is counted as observed."""
+    BYPASS = "bypass"
+    """Every call passes, and nothing is taken."""
+    DISABLED = "disabled"
+    """Every call is refused."""
+
+
 class Admission(Enum):
     """Whether the tokens of a call were taken from the table, and if not, why it was admitted."""
 
@@ -61,6 +74,10 @@ class Admission(Enum):
     LOCAL = "local"
     """The table was unavailable, and the process had enough left of its part of the limits."""
     ALLOWED_WHILE_UNAVAILABLE = "allowed_while_unavailable"
+    OBSERVED = "observed"
+    """The limits would have refused it, and are only observed."""
+    BYPASSED = "bypassed"
+    """The limits are bypassed."""
 
 
 class OnUnavailable(Enum):
@@ -422,6 +439,10 @@ class LimiterStats:
 
     granted: int
     refused: int
+    observed: int
+    """Calls that limits would have refused if they were enforced."""
+    disabled: int
+    """Calls that were refused because the mode is disabled."""
     unavailable: int
     """Calls for which the table could not be reached in time."""
     unwritten: int

@@ -12,13 +12,15 @@ from typing import Any
 
 from . import _core
 from ._calls import run_blocking as run
-from ._convert import capacity, dump_limits, limits_of, temporary_limits, timestamp, usage_page, usage_query, usage_summary
+from ._convert import capacity, config_source, dump_limits, limits_of, temporary_limits, timestamp, usage_page, usage_query, usage_summary
 from ._names import DEFAULT_RESOURCE, validate_identifier, validate_resource
 from .exceptions import EntityNotFoundError
 from .models import (
     AuditEvent,
+    ConfigSource,
     Entity,
     Limit,
+    Mode,
     OnUnavailable,
     OnUnavailableAction,
     Reset,
@@ -185,6 +187,47 @@ class SyncStored(ABC):
         """The limits and the policy stored for the system."""
         config = run((self._connect()).get_config(None, None))
         return limits_of(config), config["on_unavailable"]
+
+    # Modes.
+
+    def set_mode(
+        self, mode: Mode, *, entity_id: str | None = None, resource: str | None = None, principal: str | None = None
+    ) -> None:
+        """Says whether limits are enforced: of an entity on a resource, of an entity, of a resource, or without either of the system.
+        The most specific level that has a mode decides. Other processes follow within ``config_cache_ttl``."""
+        connected = self._connect()
+        run(connected.set_mode(entity_id, resource, mode.value, principal))
+        self._changed(connected)
+
+    def get_mode(self, *, entity_id: str | None = None, resource: str | None = None) -> Mode | None:
+        """The mode stored at a level; ``None`` if there is none."""
+        mode = run((self._connect()).get_mode(entity_id, resource))
+        return None if mode is None else Mode(mode)
+
+    def delete_mode(
+        self, *, entity_id: str | None = None, resource: str | None = None, principal: str | None = None
+    ) -> bool:
+        """Deletes the mode of a level: the next level decides. False if it had none."""
+        connected = self._connect()
+        existed = bool(run(connected.delete_mode(entity_id, resource, principal)))
+        self._changed(connected)
+        return existed
+
+    def resolve_mode(self, entity_id: str, resource: str) -> tuple[Mode, ConfigSource | None]:
+        """The mode that applies to an entity on a resource, and the level that it comes from; ``None`` if no level has one."""
+        resolved = run((self._connect()).resolve_limits(entity_id, resource))
+        return Mode(resolved["mode"]), config_source(resolved["mode_from"])
+
+    def refresh_buckets(self, *, entity_id: str | None = None, resource: str | None = None) -> int:
+        """Makes a change of a level hold with the next write to each of its buckets, and returns their number. Each costs a write, and
+        those of the system a scan of the table."""
+        connected = self._connect()
+        total, cursor = 0, None
+        while True:
+            page: tuple[int, str | None] = run(connected.refresh_buckets(entity_id, resource, cursor))
+            total, cursor = total + page[0], page[1]
+            if cursor is None:
+                return total
 
     # Limits that end.
 

@@ -1,5 +1,7 @@
 //! `top-up` and `reset`: changing what is left of limits now.
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use zae_limiter::{EntityId, LimitName, ResetReport, Resource, TopUpReport};
 
@@ -82,25 +84,21 @@ pub(crate) async fn top_up(arguments: TopUp, context: &Context) -> Result<Comman
 impl Text for TopUpReport {
     fn text(&self, view: &View) -> String {
         let (entity, resource, limit) = (&self.entity_id, &self.resource, &self.limit_name);
-        let mut text = if self.repeated {
-            format!(
-                "made before under this key: {limit} of {entity} on {resource} was topped up by {}",
-                grouped(self.added)
-            )
+        let by = grouped(self.added);
+        let first = if self.repeated {
+            format!("made before under this key: {limit} of {entity} on {resource} was topped up by {by}")
         } else {
-            format!(
-                "topped up {limit} of {entity} on {resource} by {}",
-                grouped(self.added)
-            )
+            format!("topped up {limit} of {entity} on {resource} by {by}")
         };
-        text.push_str(&format!("\nleft: {}", grouped(self.left)));
-        if let Some(end) = self.period_end {
-            text.push_str(&format!(" until {}", view.zone.show(end)));
-        }
+        let end = self
+            .period_end
+            .map(|end| format!(" until {}", view.zone.show(end)));
+        let left = format!("left: {}{}", grouped(self.left), end.unwrap_or_default());
+        let mut lines = vec![first, left];
         if self.added < self.amount {
-            text.push_str("\nthe limit is at its burst: the rest was not added");
+            lines.push("the limit is at its burst: the rest was not added".to_owned());
         }
-        text
+        lines.join("\n")
     }
 }
 

@@ -54,13 +54,14 @@ impl Metrics {
         };
         match result {
             Err(Error::Refused(refusal)) => {
-                refusal
-                    .refused_limits()
-                    .for_each(|status| count(list::REFUSALS, status));
+                for status in refusal.refused_limits() {
+                    count(list::REFUSALS, status);
+                }
             }
             Ok(lease) if lease.admission() == Admission::Observed => {
-                let observed = lease.observed_limits();
-                observed.iter().for_each(|status| count(list::OBSERVED, status));
+                for status in lease.observed_limits() {
+                    count(list::OBSERVED, &status);
+                }
             }
             Ok(lease) => {
                 if let Some(admission) = degraded(lease.admission()) {

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
 
-from ..exceptions import InfrastructureError, RateLimitExceeded, ValidationError
+from ..exceptions import DisabledError, InfrastructureError, RateLimitExceeded, ValidationError
 from ..money import Usage
 from ._calls import HeldCall, admit
 from .decisions import Request
@@ -70,6 +70,8 @@ class LiteLLMHook(CustomLogger):
             call = await admit(Request.of(self._limits, str(model), arguments, has_output=has_output))
         except RateLimitExceeded as refusal:
             raise _refused(refusal) from refusal
+        except DisabledError as error:
+            raise HTTPException(403, {"error": str(error)}) from error
         except ValidationError as error:
             if error.field != "limits":
                 raise HTTPException(400, {"error": str(error)}) from error

@@ -178,7 +178,7 @@ impl World {
             }
             Event::Expire => self.expire(),
             Event::Operate => self.operate(),
-            Event::ByHand(change) => self.by_hand(change),
+            Event::ByHand(change) => self.by_hand(&change),
         }
     }
 
@@ -228,7 +228,7 @@ impl World {
     }
 
     /// It arrives once. One that is refused is given up.
-    fn by_hand(&mut self, change: ByHand) {
+    fn by_hand(&mut self, change: &ByHand) {
         let Ok(after) = self.table.item.apply(&change.statement) else {
             return;
         };

@@ -193,6 +193,7 @@ impl ChangeStore for OneChange<'_> {
             },
             BucketImage::Absent | BucketImage::NotRead => None,
         };
+        let random = u64::try_from(inner.table.entropy.bits() >> 64).unwrap_or_default();
         Ok(Found {
             record: record
                 .map(|item| IdempotencyRecord::from_item(&item))
@@ -200,7 +201,7 @@ impl ChangeStore for OneChange<'_> {
             image,
             config: lookup.configs.stored(ttl),
             now: self.repository.now(),
-            incarnation: Incarnation::from_random(inner.table.entropy.bits() as u64),
+            incarnation: Incarnation::from_random(random),
         })
     }
 

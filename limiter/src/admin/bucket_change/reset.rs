@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 
 use zae_limiter_schema::bucket::{BucketKey, ResetLimits};
-use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, LimitName, Resource, Ulid};
+use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, LimitName, Resource};
 
 use super::{BucketChange, Circumstances, Details, Found, Made, Plan, audit};
 use crate::error::unknown_limit;
@@ -137,7 +137,7 @@ impl ResetReport {
             resource: bucket.resource,
             limits: limits.iter().filter_map(name).collect(),
             permits_revoked: details.get(PERMITS_REVOKED) == Some(&AttributeValue::Bool(true)),
-            event_id: Ulid::to_string(&made.record.event),
+            event_id: made.record.event.to_string(),
             repeated: made.repeated,
         }
     }

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 
 use zae_limiter_schema::bucket::{Batch, BucketKey, Evaluation, Outlook, Slot, SlotBefore, SlotIndex};
 use zae_limiter_schema::{
-    AttributeValue, AuditAction, EntityId, LimitName, Resource, Timestamp, Tokens, Ulid, whole_tokens,
+    AttributeValue, AuditAction, EntityId, LimitName, Resource, Timestamp, Tokens, whole_tokens,
 };
 
 use super::{BucketChange, Circumstances, Details, Found, Made, Plan, Reading, audit};
@@ -152,7 +152,7 @@ impl TopUpReport {
             added: details.number(ADDED).unwrap_or(0),
             left: details.number(LEFT).unwrap_or(0),
             period_end: end.and_then(|end| Timestamp::parse(end).ok()),
-            event_id: Ulid::to_string(&made.record.event),
+            event_id: made.record.event.to_string(),
             repeated: made.repeated,
         }
     }

@@ -473,10 +473,10 @@ impl QuotaRow {
         }
         if let Some(top_up) = self.top_up {
             let amount = self.attr(QuotaField::ToppedUp);
-            match top_up.continues {
-                true if top_up.amount == 0 => {}
-                true => actions.push(Action::Add(amount, top_up.amount)),
-                false => actions.push(set(&amount, top_up.amount)),
+            if !top_up.continues {
+                actions.push(set(&amount, top_up.amount));
+            } else if top_up.amount != 0 {
+                actions.push(Action::Add(amount, top_up.amount));
             }
             if top_up.seen != Some(top_up.until) {
                 let until = self.attr(QuotaField::ToppedUpUntil);
