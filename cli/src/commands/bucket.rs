@@ -1,7 +1,5 @@
 //! `top-up` and `reset`: changing what is left of limits now.
 
-use std::fmt::Write as _;
-
 use clap::Args;
 use zae_limiter::{EntityId, LimitName, ResetReport, Resource, TopUpReport};
 

@@ -93,10 +93,10 @@ impl ChangeStore for SimulatedTable {
         if world.random(failed) {
             return Err(no_response());
         }
-        let image = match world.items.get(bucket).map(|item| item.decode().unwrap()) {
-            Some(Decoded::Bucket(image)) => image,
+        let item = world.items.get(bucket).map(|item| item.decode().unwrap());
+        let Some(Decoded::Bucket(image)) = item else {
             // It is topped up when a call has made it again.
-            _ => return Err(no_response()),
+            return Err(no_response());
         };
         let limits = world.config.limits().clone();
         let unseen = world.scenario.mutation == Some(Mutation::TopUpWithoutRecord);
