@@ -155,10 +155,11 @@ pub(crate) fn exchange_with(
     } else {
         body.to_string()
     };
-    let headers: String = headers
+    let headers: Vec<_> = headers
         .iter()
         .map(|(name, value)| format!("{name}: {value}\r\n"))
         .collect();
+    let headers = headers.concat();
     let mut stream = TcpStream::connect(address).map_err(|_| NoResponse::NotSent)?;
     write!(
         stream,

@@ -101,6 +101,8 @@ impl Level {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     fn shown(available: i64, burst: u64) -> (u64, &'static str, String) {

@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 /// The parts of the page, in order: the tag of their operations, and their title.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 8] = [
     ("leases", "Leases"),
     ("limits", "Limits"),
+    ("modes", "Modes"),
     ("prices", "Prices"),
     ("entities", "Entities"),
     ("usage", "Usage snapshots"),
