@@ -274,6 +274,55 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/buckets/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Makes a change hold with the next write to each bucket
+         * @description Clients then read limits and modes again, instead of within a minute. One page of buckets at a time: repeat the request
+         *     with `cursor` until `next` is null.
+         */
+        post: {
+            parameters: {
+                query?: {
+                    /** @description The entity. Without one, the buckets are those of the resource, or all. */
+                    entity?: string;
+                    /** @description The resource. Without one, the buckets are those of the entity on every resource, or all. */
+                    resource?: string;
+                    /** @description At most this many buckets: 1 to 1,000, 100 unless set. */
+                    page_size?: number;
+                    /** @description The `next` of the page before. */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description A page of buckets was refreshed */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Refreshed"];
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/entities": {
         parameters: {
             query?: never;
@@ -745,7 +794,7 @@ export interface paths {
         post?: never;
         /**
          * Deletes the limits of a level
-         * @description The next level decides from then on.
+         * @description Its policy, mode and prices too. The next level decides from then on.
          */
         delete: {
             parameters: {
@@ -762,6 +811,105 @@ export interface paths {
             requestBody?: never;
             responses: {
                 /** @description The level stores nothing */
+                204: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+            };
+        };
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/mode": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Shows the stored mode of a level */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description The entity. Without one, the level is the resource or the system. */
+                    entity?: string;
+                    /** @description The resource. Without one, the level is the entity on every resource or the system. */
+                    resource?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The mode of the level */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LevelMode"];
+                    };
+                };
+            };
+        };
+        /**
+         * Sets the mode of a level
+         * @description Its limits stay. Calls follow it within a minute, or with the next write to each bucket after `/v1/buckets/refresh`.
+         */
+        put: {
+            parameters: {
+                query?: {
+                    /** @description The entity. Without one, the level is the resource or the system. */
+                    entity?: string;
+                    /** @description The resource. Without one, the level is the entity on every resource or the system. */
+                    resource?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["SetMode"];
+                };
+            };
+            responses: {
+                /** @description The mode of the level now */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["LevelMode"];
+                    };
+                };
+            };
+        };
+        post?: never;
+        /**
+         * Deletes the mode of a level
+         * @description The next level decides from then on.
+         */
+        delete: {
+            parameters: {
+                query?: {
+                    /** @description The entity. Without one, the level is the resource or the system. */
+                    entity?: string;
+                    /** @description The resource. Without one, the level is the entity on every resource or the system. */
+                    resource?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The level has no mode */
                 204: {
                     headers: {
                         [name: string]: unknown;
@@ -1078,6 +1226,8 @@ export interface components {
              *     counted.
              */
             limits: components["schemas"]["LimitState"][];
+            /** @description The limits that would have refused the call if they were enforced. */
+            observed?: components["schemas"]["LimitState"][];
         };
         /** @description What a call used more or less than was taken for it. */
         AdjustBucketRequest: {
@@ -1131,7 +1281,7 @@ export interface components {
          * @description Whether tokens were taken from the table.
          * @enum {string}
          */
-        AdmissionKind: "counted" | "local" | "allowed_while_unavailable";
+        AdmissionKind: "counted" | "local" | "allowed_while_unavailable" | "observed" | "bypassed";
         /** @description What was used more or less of one resource. */
         AlsoAdjust: {
             /**
@@ -1318,10 +1468,17 @@ export interface components {
             level: string;
             /** @description Its limits. Without any, the next level decides. */
             limits: components["schemas"]["LimitBody"][];
+            mode?: null | components["schemas"]["ModeName"];
             on_unavailable?: null | components["schemas"]["Policy"];
             /** @description The resource, if the level has one. */
             resource?: string | null;
             temporary_limits?: null | components["schemas"]["TemporaryLimitsBody"];
+        };
+        /** @description The mode of a level. */
+        LevelMode: {
+            /** @description `system`, `resource`, `entity` or `entity_default`. */
+            level: string;
+            mode?: null | components["schemas"]["ModeName"];
         };
         /**
          * @description A limit: a rate with `capacity` (a bucket of `burst` tokens that gets `refill_amount` tokens every
@@ -1410,6 +1567,11 @@ export interface components {
              */
             retry_after_seconds?: number | null;
         };
+        /**
+         * @description Whether limits are enforced.
+         * @enum {string}
+         */
+        ModeName: "enforce" | "observe" | "bypass" | "disabled";
         /** @description A page of a list. */
         PageOf_Entity: {
             /** @description The items. */
@@ -1464,6 +1626,11 @@ export interface components {
                 };
                 /** @description The entity. */
                 entity_id: string;
+                /**
+                 * Format: int64
+                 * @description How many acquires passed though the limits did not allow them, because they are only observed.
+                 */
+                observed: number;
                 /**
                  * Format: int64
                  * @description How many acquires were refused. 0 also if nothing counts them.
@@ -1578,6 +1745,16 @@ export interface components {
             /** @description The names of the exceeded policies, as in the header `RateLimit-Policy`. */
             "violated-policies": string[];
         };
+        /** @description What was refreshed. */
+        Refreshed: {
+            /**
+             * Format: int64
+             * @description How many buckets of this page.
+             */
+            buckets: number;
+            /** @description The `cursor` of the next page; null if this was the last. */
+            next?: string | null;
+        };
         /** @description For how much longer to hold a lease. */
         RenewRequest: {
             /**
@@ -1633,7 +1810,7 @@ export interface components {
             /** @description On what. */
             resource: string;
         };
-        /** @description What a level shall store, in place of what it stores. */
+        /** @description What a level shall store, in place of what it stores. Its mode and its prices stay. */
         SetLimits: {
             /** @description Its limits. */
             limits: components["schemas"]["LimitBody"][];
@@ -1642,6 +1819,11 @@ export interface components {
             reason?: string | null;
             /** @description The limits end at this time, such as `2026-12-01T00:00:00Z`. What the level stores applies again then. */
             until?: string | null;
+        };
+        /** @description A mode for a level. */
+        SetMode: {
+            /** @description The mode. */
+            mode: components["schemas"]["ModeName"];
         };
         /** @description What is stored. */
         StoredPrices: {
@@ -1735,6 +1917,11 @@ export interface components {
             };
             /** @description The entity. */
             entity_id: string;
+            /**
+             * Format: int64
+             * @description How many acquires passed though the limits did not allow them, because they are only observed.
+             */
+            observed: number;
             /**
              * Format: int64
              * @description How many acquires were refused. 0 also if nothing counts them.
