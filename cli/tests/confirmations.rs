@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use crate::tool::{Bench, result};
 
 /// Commands on a table that ask, with arguments that would change the table of [`prepared`].
-const ON_A_TABLE: [&[&str]; 7] = [
+const ON_A_TABLE: [&[&str]; 9] = [
     &["entity", "delete", "user-1"],
     &["entity", "delete-limits", "user-1"],
     &["resource", "delete-defaults", "gpt-4"],
     &["system", "delete-defaults"],
     &["limits", "apply", "limits.yaml"],
+    &["mode", "clear", "--system"],
+    &["mode", "set", "enforce", "--system"],
     &["prices", "delete", "gpt-4"],
     &["reset", "user-1", "gpt-4", "--all"],
 ];
@@ -20,7 +22,7 @@ const ON_A_STACK: [&str; 3] = ["delete", "deploy", "upgrade"];
 
 /// Commands that do not ask: they read, or what they write can be written back by the same command. `usage redrive` deletes a dead letter
 /// after it is counted, `local down` deletes the data of a local cloud, and `top-up` takes nothing away. A new command belongs here, or asks.
-const WITHOUT_A_QUESTION: [&str; 50] = [
+const WITHOUT_A_QUESTION: [&str; 51] = [
     "acquire",
     "audit archive",
     "audit list",
@@ -51,6 +53,7 @@ const WITHOUT_A_QUESTION: [&str; 50] = [
     "local up",
     "man",
     "migrate",
+    "mode get",
     "outputs",
     "plan",
     "policy",
@@ -131,6 +134,7 @@ fn prepared() -> Bench {
         &["entity", "create", "user-1"],
         &["entity", "set-limits", "user-1", "-l", "rpm:10"],
         &["prices", "set", "gpt-4", "--call-price", "$0.01"],
+        &["mode", "set", "observe", "--system"],
     ] {
         bench.ok(arguments);
     }
@@ -146,6 +150,7 @@ fn without_a_terminal_and_without_yes_nothing_is_changed() {
             &["resource", "get-defaults", "gpt-4"],
             &["entity", "show", "user-1"],
             &["entity", "get-limits", "user-1"],
+            &["mode", "get", "--system"],
         ]
         .map(|arguments| bench.ok(arguments))
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::tool::{Bench, result};
 
 /// Commands on a table, each with arguments that make it do something on the table of [`prepared`].
-const ON_A_TABLE: [&[&str]; 35] = [
+const ON_A_TABLE: [&[&str]; 41] = [
     &["acquire", "user-1", "gpt-4", "-c", "rpm:1"],
     &["available", "user-1", "gpt-4"],
     &["audit", "list", "-e", "user-1"],
@@ -20,12 +20,16 @@ const ON_A_TABLE: [&[&str]; 35] = [
     &["entity", "list"],
     &["entity", "list-resources"],
     &["entity", "set-limits", "user-1", "-l", "rpm:7"],
+    &["entity", "set-parent", "user-2", "org"],
     &["entity", "show", "user-1"],
     &["entity", "update", "user-1", "--display-name", "One"],
     &["limits", "apply", "limits.yaml", "--yes"],
     &["limits", "diff", "limits.yaml"],
     &["limits", "plan", "limits.yaml"],
     &["migrate", "--dry-run"],
+    &["mode", "clear", "--system", "--yes"],
+    &["mode", "get", "--system"],
+    &["mode", "set", "observe", "--system"],
     &["prices", "delete", "gpt-4", "--yes"],
     &[
         "prices",
@@ -37,6 +41,7 @@ const ON_A_TABLE: [&[&str]; 35] = [
     ],
     &["prices", "set", "gpt-4", "--call-price", "$0.02"],
     &["prices", "show", "gpt-4"],
+    &["reset", "user-1", "gpt-4", "--all", "--yes"],
     &["resource", "capacity", "gpt-4"],
     &["resource", "delete-defaults", "gpt-4", "--yes"],
     &["resource", "get-defaults", "gpt-4"],
@@ -45,6 +50,7 @@ const ON_A_TABLE: [&[&str]; 35] = [
     &["system", "delete-defaults", "--yes"],
     &["system", "get-defaults"],
     &["system", "set-defaults", "-l", "rpm:9"],
+    &["top-up", "user-1", "gpt-4", "rpm:1"],
     &["usage", "list", "-e", "user-1"],
     &["usage", "summary", "-e", "user-1"],
     &["version"],
@@ -86,6 +92,7 @@ fn prepared() -> Bench {
         &["resource", "set-defaults", "gpt-4", "-l", "rpm:20"],
         &["entity", "create", "org"],
         &["entity", "create", "user-1", "--parent", "org"],
+        &["entity", "create", "user-2"],
         &["entity", "set-limits", "user-1", "-r", "gpt-4", "-l", "rpm:10"],
         &["acquire", "user-1", "gpt-4", "-c", "rpm:1"],
     ] {
@@ -131,7 +138,8 @@ fn every_command_on_a_table_prints_text_and_json() {
 fn every_command_is_covered_by_this_test() {
     let on_a_table = ON_A_TABLE.iter().map(|arguments| match arguments {
         [
-            group @ ("audit" | "config" | "entity" | "limits" | "prices" | "resource" | "system" | "usage"),
+            group @ ("audit" | "config" | "entity" | "limits" | "mode" | "prices" | "resource" | "system"
+            | "usage"),
             name,
             ..,
         ] => {

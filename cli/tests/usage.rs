@@ -32,7 +32,7 @@ fn usage_is_listed_plotted_and_summed() {
         list["snapshots"][0],
         json!({ "entity_id": "user-1", "resource": "gpt-4", "window": "hourly",
             "window_start": "2026-01-31T13:00:00Z", "window_end": "2026-01-31T14:00:00Z",
-            "total_events": 4, "refusals": 40, "counters": { "tpm": 2500 } })
+            "total_events": 4, "refusals": 40, "observed": 0, "counters": { "tpm": 2500 } })
     );
     let table = bench.ok(&["usage", "list", "-r", "gpt-4"]);
     assert!(

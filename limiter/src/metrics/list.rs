@@ -95,7 +95,7 @@ pub const METRICS: [Metric; 23] = [
     counter(
         OBSERVED,
         &["resource", "limit"],
-        "Exceeded limits of acquires that passed because the limits are only observed.",
+        "Limits that would have refused acquires that passed because they are only observed.",
     ),
     histogram(
         ACQUIRE_DURATION,

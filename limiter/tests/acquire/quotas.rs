@@ -227,7 +227,10 @@ async fn a_limit_of_a_kind_that_this_version_does_not_know_is_refused() {
         .key("PK", key("ENTITY#user-1"))
         .key("SK", key("#CONFIG#gpt-4"))
         .update_expression("SET limits_format = :v")
-        .expression_attribute_values(":v", aws_sdk_dynamodb::types::AttributeValue::N("3".to_owned()))
+        .expression_attribute_values(
+            ":v",
+            aws_sdk_dynamodb::types::AttributeValue::N("1000".to_owned()),
+        )
         .send()
         .await
         .unwrap();

@@ -165,8 +165,9 @@ async fn every_endpoint_with_a_body_refuses_oversized_ones() {
         }
     }
     assert_eq!(
-        refused, 9,
-        "acquire, adjust with and without a lease, renew, commit, create and change an entity, set limits and prices"
+        refused, 12,
+        "acquire, adjust with and without a lease, renew, commit, create and change an entity, set limits, prices and modes, \
+         top up, reset"
     );
 }
 
