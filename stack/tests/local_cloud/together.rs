@@ -21,11 +21,9 @@ fn count(changes: &[Change], wanted: Change) -> usize {
 async fn of_ten_at_once_one_creates_and_all_succeed() {
     let changes = ten_at_once("ten", StackOptions::default()).await;
     assert_eq!(count(&changes, Change::Created), 1, "{changes:?}");
-    assert_eq!(
-        count(&changes, Change::Created) + count(&changes, Change::Awaited),
-        10,
-        "{changes:?}"
-    );
+    // The others wait for it, or come when it is done.
+    let others = count(&changes, Change::Awaited) + count(&changes, Change::None);
+    assert_eq!(others, 9, "{changes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
