@@ -64,8 +64,9 @@ impl Adjust {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> zae_limiter::Result<()> {
     /// # let limiter = RateLimiter::embedded().default_limits([Limit::per_day("tpd", 1_000)?]).await?;
-    /// limiter.adjust("user-1", "gpt-4", [("tpd", 120)]).and("budget", [("tpd", 3)]).await?;
-    /// assert_eq!(limiter.acquire("user-1", "budget").peek().await?.tokens("tpd"), Some(997));
+    /// limiter.acquire("user-1", "gpt-4").consume("tpd", 500).and("budget").consume("tpd", 10).commit().await?;
+    /// limiter.adjust("user-1", "gpt-4", [("tpd", -120)]).and("budget", [("tpd", 3)]).await?;
+    /// assert_eq!(limiter.acquire("user-1", "budget").peek().await?.tokens("tpd"), Some(987));
     /// # Ok(()) }
     /// ```
     pub fn and<L: AsRef<str>>(
