@@ -108,9 +108,10 @@ screenshots: machine ## The pictures of the UI under docs/images/ui, taken by th
 
 .PHONY: simulate
 simulate: machine ## The long simulation of acquire, and 100,000 changes through the functions' binaries with faults
-	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib --test main -- simulation:: exactly_once:: --nocapture
+	ZAE_SIMULATION=long cargo test --locked --profile simulate -p zae-limiter --lib -- simulation:: --nocapture
 	scripts/broken-rules.py
-	ZAE_FLEET=long cargo test --locked --workspace --test main -- through_crashes --nocapture
+	@# Optimized, this program would take longer to compile than to run.
+	ZAE_SIMULATION=long ZAE_FLEET=long cargo test --locked --workspace --test main -- exactly_once:: through_crashes --nocapture
 
 .PHONY: interop
 interop: machine venv-peer ## Long mixed traffic with the Python peer, both command lines and aggregators, and its vectors
