@@ -188,7 +188,7 @@ fn behind_a_round_robin_balancer_every_commit_counts_once_or_says_what_to_do() {
 
 /// What came of the leases of one replica.
 #[derive(Debug, Default)]
-struct Tally {
+struct CallCounts {
     granted: i64,
     /// Acquires whose response was lost with the server.
     lost_grants: i64,
@@ -202,7 +202,7 @@ struct Tally {
 }
 
 /// Ends a lease as a client does that does not know the servers behind the balancer.
-fn commit(balancer: &Balancer, entity: &str, lease: &str, tally: &mut Tally) {
+fn commit(balancer: &Balancer, entity: &str, lease: &str, tally: &mut CallCounts) {
     let (path, adjust) = (
         format!("/v1/leases/{lease}/commit"),
         json!({ "adjust": { "tpd": 10 } }),
@@ -249,14 +249,14 @@ fn a_replica_that_is_killed_between_and_during_commits_loses_no_call() {
     let balancer = Balancer::of(&replicas);
     let replicas = Mutex::new(replicas);
     let finished = AtomicUsize::new(0);
-    let tallies: [Mutex<Tally>; 3] = Default::default();
+    let tallies: [Mutex<CallCounts>; 3] = Default::default();
     std::thread::scope(|scope| {
         for worker in 0..3 * WORKERS {
             let (balancer, replicas, finished, tallies) = (&balancer, &replicas, &finished, &tallies);
             scope.spawn(move || {
                 let owner = worker % 3;
                 let entity = format!("user-{owner}");
-                let mut tally = Tally::default();
+                let mut tally = CallCounts::default();
                 // A few leases are open at any time, so that some are between acquire and commit when the server dies.
                 let mut open = vec![];
                 for _ in 0..LEASES {

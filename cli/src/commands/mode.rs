@@ -16,7 +16,7 @@ use crate::output::live;
 use crate::output::{Align, TextTable, View, grouped};
 use crate::parse;
 
-/// So many entities are listed before the question whether to enforce.
+/// At most this many entities are listed before the question whether to enforce.
 const LISTED: usize = 20;
 const WEEK_SECONDS: i64 = 7 * 86_400;
 

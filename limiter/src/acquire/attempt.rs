@@ -17,7 +17,7 @@ use crate::error::{Conflict, Unavailable};
 use crate::store::WriteQueue;
 use crate::{Error, Result};
 
-/// A call is decided anew at most this often because a mode has changed.
+/// A call is decided again at most this often because a mode has changed.
 const MAX_MODE_CHANGES: usize = 3;
 
 impl Buckets {

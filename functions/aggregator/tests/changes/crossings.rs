@@ -123,7 +123,7 @@ fn other_parameters_of_a_period_that_has_ended_reach_nothing() {
         percentages(&image(400, 1_000, ended, "80"), &image(400, 500, ended, "80")),
         [0; 0]
     );
-    // A client whose clock is behind has used some of it a moment ago.
+    // A client whose clock is behind has just used some of it.
     assert_eq!(
         percentages(&image(399, 500, ended, "80"), &image(401, 500, ended, "80")),
         [80]

@@ -22,7 +22,7 @@ impl Core {
     }
 
     /// The configuration as just read: it replaces what queued calls came with, except limits of a call. Calls that came in
-    /// another mode must be decided anew.
+    /// another mode must be decided again.
     pub(crate) fn reloaded(
         &mut self,
         config: &Arc<BucketConfig>,
