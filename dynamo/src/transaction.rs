@@ -164,7 +164,7 @@ impl<'a> Transaction<'a> {
 /// The reasons of a transaction that a condition stopped, or the error.
 ///
 /// A false condition decides, even beside a conflict: sending again could not make it true. Conflicts and throttling
-/// alone say nothing about the conditions.
+/// alone do not show whether the conditions hold.
 fn failed_conditions(
     error: &SdkError<TransactWriteItemsError, HttpResponse>,
 ) -> Result<Vec<CancellationReason>, CallError> {

@@ -12,7 +12,7 @@ use crate::error::Unavailable;
 use crate::page::{Cursor, Page, PageRequest};
 use crate::{Error, Repository, Result};
 
-/// So many buckets are written at the same time.
+/// At most this many buckets are written at the same time.
 const AT_A_TIME: usize = 32;
 
 /// What one page of [`Repository::refresh_buckets`] has done.

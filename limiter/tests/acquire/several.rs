@@ -432,7 +432,7 @@ async fn cascade_is_chosen_for_each_resource() {
             100,
             "stored: {stored}"
         );
-        // The buckets say what is stored, so that others do not write them anew.
+        // The buckets say what is stored, so that other clients do not rewrite them.
         let bucket = stage.bucket("user-1").await.unwrap();
         assert_eq!(bucket.0["cascade"].as_bool().copied(), Ok(stored));
     }

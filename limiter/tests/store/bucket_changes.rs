@@ -279,7 +279,7 @@ async fn a_change_under_one_key_is_made_once(stage: Stage) {
         .idempotency_key("one")
         .await
         .unwrap();
-    assert!(third.repeated, "whoever sends it");
+    assert!(third.repeated, "another client sends it again");
     assert_eq!(left(&limiter, "spend").await, 40);
 
     let reset = || {

@@ -129,7 +129,7 @@ async fn an_event_that_is_not_sent_in_time_is_delivered_again_and_its_usage_is_c
     assert_eq!(done.letters, [] as [String; 0]);
 }
 
-/// Only whoever grants the permission can help, and usage must not wait for that.
+/// Only an operator can grant the permission, and usage must not wait for that.
 #[tokio::test(start_paused = true)]
 async fn without_the_permission_the_record_is_a_dead_letter_and_usage_is_counted() {
     for error in [

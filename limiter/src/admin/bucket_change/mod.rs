@@ -1,7 +1,7 @@
 //! Changes of a bucket by hand: [top-ups](top_up) and [resets](reset).
 //!
 //! The write of the bucket, the audit event and an [idempotency record](IdempotencyRecord) are one transaction, which needs that
-//! there is no such record yet. So a change happens once, however often it is sent and whoever sends it again. The write of the
+//! there is no such record yet. So a change happens once, however often it is sent, also by another client. The write of the
 //! bucket has no slot: those belong to clients that acquire.
 
 mod reset;
