@@ -412,7 +412,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
                 .get(&(key.clone(), limit.clone()))
                 .copied()
                 .unwrap_or_default();
-            // A debit whose bucket expired before its process asked again stays booked: nobody can tell any more.
+            // What was on a bucket that was deleted before its process asked again stays booked: nobody can tell any more.
             let expired = world.oracle.doubt.expired.get(&(key.clone(), limit.clone()));
             let most = should + high + expired.copied().unwrap_or(0);
             // With more processes than slots a debit whose response is lost may be asked for twice.
