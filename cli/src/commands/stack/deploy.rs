@@ -13,6 +13,7 @@ use super::progress::Progress;
 use super::watch::{Watch, Watched};
 use crate::command_output::{CommandOutput, Text};
 use crate::confirm::confirm;
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::View;
@@ -242,8 +243,10 @@ impl Deployment {
     /// Does what an application does in this mode, without a plan.
     async fn ensure(self, stack: Stack, mode: Mode, context: &Context) -> Result<CommandOutput> {
         let may_change = mode == Mode::Auto;
-        if may_change {
-            confirm("Deploy without showing a plan?", self.yes)?;
+        if may_change && !self.yes {
+            let place = Place::of_caller(&stack, &context.location).await;
+            let question = format!("Deploy {} in {place} without showing a plan?", stack.name());
+            confirm(&question, false)?;
         }
         let progress = Progress::new(&context.terminal, context.location.endpoint());
         let watch = Watch::new(&progress, self.wait);
