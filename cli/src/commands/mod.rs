@@ -43,9 +43,21 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
     dispatch(command, context).map_err(|error| with_place(error, context))
 }
 
-/// What is missing is often in another account or region: the error names both.
+/// What is missing is often in another account or region, and what does not respond at another endpoint: the error names them.
 fn with_place(error: Error, context: &Context) -> Error {
-    if !error.is_about_a_place() || context.location.embedded.is_some() {
+    if context.location.embedded.is_some() {
+        return error;
+    }
+    if error.is_unreachable() {
+        return match block_on(Place::of_calls(&context.location)) {
+            Ok(place) => Error::Unreachable {
+                error: Box::new(error),
+                place,
+            },
+            Err(_) => error,
+        };
+    }
+    if !error.is_about_a_place() {
         return error;
     }
     let place = block_on(async {
