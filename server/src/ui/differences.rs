@@ -210,7 +210,8 @@ fn text(value: &Value) -> String {
             if let Ok(limit) = Limit::deserialize(value) {
                 return limit.to_string();
             }
-            let part = |(name, value)| format!("{} {}", str::replace(name, '_', " "), text(value));
+            let part =
+                |(name, value): (&String, &Value)| format!("{} {}", name.replace('_', " "), text(value));
             let mut parts: Vec<_> = parts.iter().map(part).collect();
             parts.sort();
             parts.join(", ")
