@@ -43,7 +43,7 @@ class LimiterError(Exception):
 
 
 class Unavailable(LimiterError):
-    """The server, or its table, could not be reached. Nothing is known to be taken."""
+    """The server, or its table, could not be reached, or an earlier attempt is in progress. Nothing is known to be taken."""
 
 
 class ServerError(LimiterError):
@@ -366,7 +366,8 @@ class RateLimiter:
             return await self.request(method, path, body, headers, more_time)
         if response.status_code == 429:
             raise RateLimitExceeded(response.status_code, content)
-        if response.status_code in (408, 502, 503, 504):
+        in_progress = content.get("type", "").endswith(":request-in-progress")
+        if in_progress or response.status_code in (408, 502, 503, 504):
             raise Unavailable(f"{response.status_code}: {content.get('detail') or content.get('title')}")
         raise ServerError(response.status_code, content)
 

@@ -62,6 +62,7 @@ impl Level {
     /// What the bar shows, and of how much: `45` of `60 tokens`.
     pub(crate) fn amounts(self) -> (String, String) {
         let unit = match self.counted {
+            Counted::Used if self.money => " used",
             _ if self.money => "",
             Counted::Available => " tokens",
             Counted::Used => " tokens used",
@@ -81,7 +82,6 @@ impl Level {
                 format!("{debt}{unit} of debt, burst {burst}")
             }
             Counted::Available => format!("{shown} of {most} available"),
-            Counted::Used if self.money => format!("{shown} of {most} used"),
             Counted::Used | Counted::Held => format!("{shown} of {most}"),
         }
     }

@@ -9,7 +9,8 @@ use zae_limiter::pagination::Page;
 use zae_limiter::records::EntityRecord;
 use zae_limiter::usage::WindowKind;
 use zae_limiter::{
-    ConfigOrigin, EntityId, Error, Limit, LimitStatus, MAX_PARENTS, PageRequest, ResolvedConfig, Resource,
+    ConfigOrigin, EntityId, Error, Limit, LimitStatus, MAX_PARENTS, Mode, PageRequest, ResolvedConfig,
+    Resource,
 };
 
 use super::usage::{UsageOfEntity, usage_of_entity, windows_back};
@@ -29,6 +30,8 @@ pub(crate) struct LimitRow {
     pub(crate) available: i64,
     /// Where it comes from.
     pub(crate) from: Option<ConfigOrigin>,
+    /// Whether it is enforced.
+    pub(crate) mode: Mode,
     /// Whether the entity has a bucket for the resource.
     pub(crate) used: bool,
     /// Whether it counts money.
@@ -148,6 +151,7 @@ async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, used: bool) -> 
         limit: status.limit.clone(),
         available: status.available,
         from: resolved.limits_from,
+        mode: resolved.mode,
         used,
         money: money == Some(status.limit.name()),
     });

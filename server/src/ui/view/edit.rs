@@ -5,6 +5,7 @@ use zae_limiter::records::ConfigRecord;
 use zae_limiter::{ConfigLevel, Limit, OnUnavailable};
 
 use super::level_name;
+use crate::config_level::resource_of;
 use crate::ui::failure::Failure;
 use crate::ui::limit_form::{LimitForm, Row};
 use crate::ui::page::{Nav, Section, View};
@@ -28,13 +29,9 @@ impl Edit<'_> {
     }
 
     fn address(&self, path: &str) -> Url {
-        let resource = match self.level {
-            ConfigLevel::Entity(_, resource) | ConfigLevel::Resource(resource) => Some(resource),
-            ConfigLevel::EntityDefault(_) | ConfigLevel::System => None,
-        };
         Url::to(path)
             .with_some("entity", self.level.entity())
-            .with_some("resource", resource)
+            .with_some("resource", resource_of(self.level))
     }
 
     fn hidden(&self, seen: &str) -> Markup {
@@ -129,7 +126,13 @@ pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> Vi
             dt { "While unavailable now" } dd { (policy(stored.and_then(|record| record.on_unavailable))) }
             dt { "While unavailable then" } dd { strong { (policy(form.policy)) } }
         }
-        @if deletes { p.alert role="alert" { "This level will store nothing: the next level decides from then on." } }
+        @if deletes {
+            p.alert role="alert" {
+                "This level will store nothing: the next level decides from then on."
+                @if let Some(mode) = stored.and_then(|record| record.mode) { " Its mode, " (mode) ", goes too." }
+                @if stored.is_some_and(|record| record.prices.is_some()) { " Its prices go too." }
+            }
+        }
         form.stack method="post" action=(edit.address("/ui/limits/apply")) {
             (edit.hidden(&form.seen))
             @for row in &form.rows {

@@ -1,9 +1,9 @@
 //! One entity.
 
 use maud::{Markup, html};
-use zae_limiter::EntityId;
 use zae_limiter::pagination::Page;
 use zae_limiter::records::{EntityRecord, to_json};
+use zae_limiter::{EntityId, Mode};
 
 use super::window_choice::window_choice;
 use super::{events, level_name, series};
@@ -83,6 +83,13 @@ fn limits(data: &EntityPage) -> Section {
                 ", or defaults for everyone with " code { "zae-limiter system set-defaults -l rpm:100" } "."
             },
         );
+        // Most limits are enforced.
+        let with_mode = rows.iter().any(|row| row.mode != Mode::Enforce);
+        let mode = if with_mode {
+            Align::Start
+        } else {
+            Align::ExportOnly
+        };
         let table = Table::new("limits", format!("Limits of {}", data.id), empty)
             .column("resource", "Resource", Align::Start)
             .column("limit_name", "Limit", Align::Start)
@@ -93,6 +100,7 @@ fn limits(data: &EntityPage) -> Section {
             .column("refill", "Refill", Align::End)
             .column("from", "Comes from", Align::Start)
             .column("used", "Bucket", Align::Start)
+            .column("mode", "Mode", mode)
             .rows(rows.iter().map(|row| limit(data, row)));
         section.table(table)
     })
@@ -111,6 +119,7 @@ fn limit(data: &EntityPage, row: &LimitRow) -> Vec<Cell> {
         row.from
             .map_or(Cell::Empty, |source| Cell::text(level_name::source(source))),
         Cell::text(if row.used { "in use" } else { "not used yet" }),
+        Cell::text(row.mode.as_str()),
     ]
 }
 
