@@ -61,7 +61,8 @@ impl ThresholdEvent {
         // None of the parts has a space.
         let identity = format!(
             "{table_arn} {entity} {resource} {limit} {} {amount} {percent}",
-            period_end.millis()
+            // A reset ends a period a millisecond later, which is no other period for people.
+            period_end.seconds()
         );
         let mut id = String::with_capacity(32);
         for byte in Sha256::digest(identity).iter().take(16) {

@@ -171,6 +171,18 @@ async fn a_threshold_that_another_record_has_marked_is_not_sent_again() {
     assert!(bus.calls.borrow().is_empty());
 }
 
+/// A reset ends the period a millisecond later.
+#[tokio::test(start_paused = true)]
+async fn a_threshold_that_is_reached_again_after_a_reset_has_the_same_mark() {
+    let (table, bus) = (Script::default(), Bus::default());
+    let mut again = using(2, "a", 400);
+    again["dynamodb"]["NewImage"]["q_spend_pe"] = json!({"N": "1772323200001"});
+    process(&table, &bus, &[using(1, "a", 400)]).await;
+    process(&table, &bus, &[again]).await;
+    let marked = table.marked.borrow();
+    assert_eq!((marked.len(), &marked[0]), (2, &marked[1]));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_has_no_more_events_than_eventbridge_takes() {
     let bus = Bus::default();
