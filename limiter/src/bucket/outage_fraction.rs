@@ -119,6 +119,7 @@ fn outlook(left: i128, retry_after: RetryAfter) -> Outlook {
         left,
         retry_after,
         reset: None,
+        topped_up: 0,
     }
 }
 
