@@ -146,6 +146,20 @@ async fn removing_every_row_deletes_the_level() {
     let body = browser.hidden().await + "&policy=";
     let review = text(&browser.review(body.clone()).await.expect(200));
     assert!(review.contains("This level will store nothing"), "{review}");
+    assert!(!review.contains("Its mode"), "{review}");
+    let level = zae_limiter::ConfigLevel::Resource("gpt-4".parse().unwrap());
+    let repository = stage.limiter.repository();
+    repository
+        .set_mode(&level, zae_limiter::Mode::Observe)
+        .await
+        .unwrap();
+    browser.apply(body).await.expect(409);
+    let body = browser.hidden().await + "&policy=";
+    let review = text(&browser.review(body.clone()).await.expect(200));
+    assert!(
+        review.contains("Its mode and its prices are deleted, too."),
+        "{review}"
+    );
     browser.apply(body).await.expect(303);
     assert!(stored_limits(&stage).await.is_empty());
 }
