@@ -58,10 +58,9 @@ impl ThresholdEvent {
             period_end,
         } = crossing;
         let (entity, resource) = (&delta.entity, &delta.resource);
-        // None of the parts has a space.
+        // None of the parts has a space. The end is in seconds, as in the key of the mark.
         let identity = format!(
             "{table_arn} {entity} {resource} {limit} {} {amount} {percent}",
-            // A reset ends a period a millisecond later, which is no other period for people.
             period_end.seconds()
         );
         let mut id = String::with_capacity(32);
