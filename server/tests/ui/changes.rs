@@ -157,7 +157,7 @@ async fn removing_every_row_deletes_the_level() {
     let body = browser.hidden().await + "&policy=";
     let review = text(&browser.review(body.clone()).await.expect(200));
     assert!(
-        review.contains("Its mode and its prices are deleted, too."),
+        review.contains("Its mode, observe, goes too."),
         "{review}"
     );
     browser.apply(body).await.expect(303);

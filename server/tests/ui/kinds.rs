@@ -83,7 +83,7 @@ async fn a_budget_that_models_share_is_shown_in_dollars_before_and_after_its_top
     let page = stage.page(bucket).await;
     for shown in [
         "$10.00</span> of $10.00",
-        "$10 per month alert at 80% 100%, resets ",
+        "$10.00 per month alert at 80% 100%, resets ",
     ] {
         assert!(page.contains(shown), "{shown} is not in {page}");
     }

@@ -136,9 +136,8 @@ pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> Vi
         @if deletes {
             p.alert role="alert" {
                 "This level will store nothing: the next level decides from then on."
-                @if stored.is_some_and(|record| record.mode.is_some() || record.prices.is_some()) {
-                    " Its mode and its prices are deleted, too."
-                }
+                @if let Some(mode) = stored.and_then(|record| record.mode) { " Its mode, " (mode) ", goes too." }
+                @if stored.is_some_and(|record| record.prices.is_some()) { " Its prices go too." }
             }
         }
         form.stack method="post" action=(edit.address("/ui/limits/apply")) {
