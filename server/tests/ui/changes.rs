@@ -156,10 +156,7 @@ async fn removing_every_row_deletes_the_level() {
     browser.apply(body).await.expect(409);
     let body = browser.hidden().await + "&policy=";
     let review = text(&browser.review(body.clone()).await.expect(200));
-    assert!(
-        review.contains("Its mode, observe, goes too."),
-        "{review}"
-    );
+    assert!(review.contains("Its mode, observe, goes too."), "{review}");
     browser.apply(body).await.expect(303);
     assert!(stored_limits(&stage).await.is_empty());
 }
