@@ -29,6 +29,8 @@ pub struct LimitStatus {
     pub retry_after: RetryAfter,
     /// When all of it comes back at once: the end of a quota's period. Other kinds have none.
     pub reset: Option<Reset>,
+    /// Whole tokens that a quota was [topped up](crate::Repository::top_up) with in the period that runs.
+    pub topped_up: u64,
 }
 
 impl LimitStatus {
@@ -45,7 +47,13 @@ impl LimitStatus {
             observed: is_short && mode == Mode::Observe,
             retry_after: wait,
             reset: outlook.reset,
+            topped_up: u64::try_from(whole_tokens(outlook.topped_up)).unwrap_or(0),
         }
+    }
+
+    /// The most that can be available at once: the burst, and what a quota was topped up with.
+    pub fn most(&self) -> u64 {
+        self.limit.burst().get().saturating_add(self.topped_up)
     }
 
     /// The seconds in which all of the limit comes back: a rate from empty, a quota in its period. None for calls in flight,
@@ -68,7 +76,9 @@ impl Serialize for LimitStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut status = serializer.serialize_struct(
             "LimitStatus",
-            9 + usize::from(self.observed) + usize::from(self.reset.is_some()),
+            9 + usize::from(self.observed)
+                + usize::from(self.reset.is_some())
+                + usize::from(self.topped_up > 0),
         )?;
         status.serialize_field("entity_id", &self.entity)?;
         status.serialize_field("resource", &self.resource)?;
@@ -84,6 +94,9 @@ impl Serialize for LimitStatus {
         status.serialize_field("retry_after_seconds", &self.retry_after.seconds())?;
         if let Some(reset) = self.reset {
             status.serialize_field("resets_at", &reset.at.to_string())?;
+        }
+        if self.topped_up > 0 {
+            status.serialize_field("topped_up", &self.topped_up)?;
         }
         status.end()
     }

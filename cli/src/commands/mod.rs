@@ -4,6 +4,7 @@ pub(crate) mod acquire;
 pub(crate) mod audit;
 pub(crate) mod available;
 pub(crate) mod bucket;
+pub(crate) mod buckets;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -75,6 +76,7 @@ fn dispatch(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::Acquire(Deferred(arguments)) => block_on(acquire::run(arguments, context)),
         Command::Available(Deferred(arguments)) => block_on(available::run(arguments, context)),
+        Command::Buckets(Deferred(arguments)) => block_on(buckets::run(arguments, context)),
         Command::TopUp(Deferred(arguments)) => block_on(bucket::top_up(arguments, context)),
         Command::Reset(Deferred(arguments)) => block_on(bucket::reset(arguments, context)),
         Command::Entity(Deferred(command)) => block_on(entity::run(command, context)),

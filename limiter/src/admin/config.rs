@@ -8,8 +8,8 @@ use zae_limiter_dynamo::{Query, Sort, Transacted, Transaction};
 use zae_limiter_schema::keys;
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
-    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Limit, LimitSet,
-    Mode, OnUnavailable, Resource, ResourceRegistry, Timestamp,
+    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Limit, LimitName,
+    LimitSet, Mode, OnUnavailable, Resource, ResourceRegistry, Timestamp,
 };
 
 use super::audit::{self, Details};
@@ -350,6 +350,13 @@ impl Repository {
         }
         let system = self.get_config(&ConfigLevel::System).await?;
         Ok(system.and_then(|system| system.prices))
+    }
+
+    /// The limit of a resource that counts money, in millionths of a dollar: the one that its prices name, else `usd`. A budget
+    /// that several models share has no prices of its own.
+    pub async fn resolve_money_limit(&self, resource: impl AsRef<str>) -> Result<LimitName> {
+        let prices = self.resolve_prices(resource).await?;
+        Ok(Prices::money_limit_of(prices.as_ref()))
     }
 
     /// Deletes the prices of a resource; returns false if there were none. Its limits stay.

@@ -127,6 +127,7 @@ fn outlook(left: i128, retry_after: RetryAfter) -> Outlook {
         left,
         retry_after,
         reset: None,
+        topped_up: 0,
     }
 }
 

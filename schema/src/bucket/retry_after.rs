@@ -24,6 +24,8 @@ pub struct Outlook {
     pub retry_after: RetryAfter,
     /// When everything comes back at once, if it does.
     pub reset: Option<Reset>,
+    /// What may be taken beyond the amount until then, in thousandths.
+    pub topped_up: i128,
 }
 
 /// When everything of a limit comes back at once: the end of a quota's period.

@@ -18,10 +18,10 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    pub(crate) fn of(limit: &Limit, available: i64, money: bool) -> Self {
+    pub(crate) fn of(limit: &Limit, topped_up: u64, available: i64, money: bool) -> Self {
         Self {
             available,
-            burst: limit.burst().get(),
+            burst: limit.burst().get().saturating_add(topped_up),
             counted: limit.kind().counted(),
             money,
         }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_quota_shows_what_was_used_and_a_concurrency_limit_what_is_held() {
         let shown = |limit: &str, available, money| {
-            let level = Level::of(&limit.parse().unwrap(), available, money);
+            let level = Level::of(&limit.parse().unwrap(), 0, available, money);
             (level.filled(), level.tone(), level.description())
         };
         let quota = "spend:500 per month";
@@ -168,6 +168,17 @@ mod tests {
             (375, "fill", used("3 of 8 permits held"))
         );
         assert_eq!(shown(permits, 8, false), (0, "fill", used("0 of 8 permits held")));
+    }
+
+    #[test]
+    fn what_was_used_before_a_top_up_stays_used() {
+        let level = Level::of(
+            &"usd:10000000 per month".parse().unwrap(),
+            5_000_000,
+            3_000_000,
+            true,
+        );
+        assert_eq!(level.description(), "$12.00 of $15.00 used");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Quotas and limits on calls in flight on the page.
 
+use zae_limiter::money::{Estimate, Prices, Usage};
 use zae_limiter::{ConfigLevel, Mode};
 use zae_limiter_server::UiOptions;
 
@@ -117,4 +118,58 @@ async fn a_bucket_names_the_parent_for_whose_sake_calls_are_refused() {
     let named =
         "<strong>Every call is refused</strong>: the parent <a href=\"/ui/entities/project-1\">project-1</a>";
     assert!(page.contains(named), "{page}");
+}
+
+/// A budget has no prices of its own: the models have.
+#[tokio::test]
+async fn a_budget_that_models_share_is_shown_in_dollars_before_and_after_its_top_up() {
+    let stage = Stage::empty(UiOptions::default(), None).await;
+    let repository = stage.limiter.repository();
+    for model in ["small", "large", "reasoning"] {
+        let limits = ["tpm:10000000".parse().unwrap()];
+        repository.set_resource_defaults(model, limits).await.unwrap();
+        let prices = Prices::new("$10".parse().unwrap(), "$20".parse().unwrap());
+        repository.set_prices(model, prices).await.unwrap();
+    }
+    let budget = ["usd:$10 per month alert at 80% 100%".parse().unwrap()];
+    repository.set_limits("team-1", "budget", budget).await.unwrap();
+    for (model, input) in [("small", 200_000), ("large", 300_000), ("reasoning", 500_000)] {
+        let estimate = Estimate::new(input);
+        let call = stage.limiter.acquire("team-1", model).consume_estimate(&estimate);
+        let lease = call.and("budget").consume_estimate(&estimate).await.unwrap();
+        lease.commit_usage(&Usage::new(input, 0)).await.unwrap();
+    }
+    let (entity, bucket) = ("/ui/entities/team-1", "/ui/entities/team-1/buckets/budget");
+    let page = stage.page(bucket).await;
+    for shown in [
+        "$10.00</span> of $10.00",
+        "$10.00 per month alert at 80% 100%, resets ",
+    ] {
+        assert!(page.contains(shown), "{shown} is not in {page}");
+    }
+    let top_up = repository.top_up("team-1", "budget", "usd", 5_000_000);
+    top_up.reason("approved by finance").await.unwrap();
+    let page = stage.page(bucket).await;
+    for shown in [
+        "$10.00</span> of $15.00",
+        "$10.00 of $15.00 used",
+        "topped up by $5.00, resets ",
+    ] {
+        assert!(page.contains(shown), "{shown} is not in {page}");
+    }
+    let page = stage.page(entity).await;
+    for shown in [
+        "$10.00 of $15.00 used",
+        "approved by finance",
+        "topped_up",
+        "usd:$10 per month",
+    ] {
+        assert!(page.contains(shown), "{shown} is not in {page}");
+    }
+    let rows = stage.rows(bucket, "limits").await;
+    assert_eq!(
+        (&rows[0]["used"], &rows[0]["available"], &rows[0]["burst"]),
+        (&10_000_000.into(), &5_000_000.into(), &15_000_000.into()),
+        "exports have micro-dollars"
+    );
 }

@@ -204,6 +204,7 @@ impl ConcurrencyState {
             left,
             retry_after,
             reset: None,
+            topped_up: 0,
         }
     }
 

@@ -87,8 +87,16 @@ impl LimitOnItem<'_> {
     pub fn available(&self, elapsed: i128, now: Timestamp) -> i128 {
         match self {
             Self::Rate(rate) => rate.token_bucket.available(elapsed),
-            Self::Quota(quota) => quota.amount - quota.at(now).0,
+            Self::Quota(quota) => quota.left_at(now),
             Self::Concurrency(limit) => limit.permits - limit.held_at(now),
+        }
+    }
+
+    /// What may be taken beyond the amount of a quota in the period that runs.
+    pub fn topped_up(&self, now: Timestamp) -> i128 {
+        match self {
+            Self::Quota(quota) => quota.topped_up_at(now),
+            Self::Rate(_) | Self::Concurrency(_) => 0,
         }
     }
 

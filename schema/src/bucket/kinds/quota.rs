@@ -202,6 +202,7 @@ impl QuotaState {
             left,
             retry_after,
             reset: Some(self.reset()),
+            topped_up: self.topped_up + demand.top_up,
         }
     }
 

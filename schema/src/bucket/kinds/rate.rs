@@ -78,6 +78,7 @@ impl RateState {
             left: token_bucket.tokens,
             retry_after: token_bucket.wait_for(0, amount),
             reset: None,
+            topped_up: 0,
         }
     }
 

@@ -1,6 +1,7 @@
 //! One bucket now.
 
 use zae_limiter::error::NotFound;
+use zae_limiter::money::Prices;
 use zae_limiter::{BucketState, ConfigOrigin, EntityId, Error, LimitName, LimitStatus, Mode, Resource};
 
 use super::Loaded;
@@ -36,7 +37,7 @@ pub(crate) async fn live_bucket(ui: &Ui, entity: &EntityId, resource: &Resource)
     };
     let resolved = limiter.repository().resolve_limits(entity, resource).await?;
     Ok(LiveBucket {
-        money: resolved.prices.as_ref().map(|prices| prices.money_limit.clone()),
+        money: Some(Prices::money_limit_of(resolved.prices.as_deref())),
         mode: (resolved.mode, resolved.mode_from),
         disabled_parent: disabled.filter(|disabled| disabled != entity),
         entity: entity.clone(),

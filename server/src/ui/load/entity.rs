@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use zae_limiter::audit::AuditSubject;
 use zae_limiter::error::NotFound;
+use zae_limiter::money::Prices;
 use zae_limiter::pagination::Page;
 use zae_limiter::records::EntityRecord;
 use zae_limiter::usage::WindowKind;
@@ -28,6 +29,8 @@ pub(crate) struct LimitRow {
     pub(crate) resource: Resource,
     pub(crate) limit: Limit,
     pub(crate) available: i64,
+    /// What a quota was topped up with.
+    pub(crate) topped_up: u64,
     /// Where it comes from.
     pub(crate) from: Option<ConfigOrigin>,
     /// Whether it is enforced.
@@ -145,15 +148,16 @@ async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, used: bool) -> 
         Err(error) => return Err(error.into()),
     };
     let own = |status: &&LimitStatus| status.entity == *id;
-    let money = resolved.prices.as_ref().map(|prices| &prices.money_limit);
+    let money = Prices::money_limit_of(resolved.prices.as_deref());
     let rows = peek.statuses().iter().filter(own).map(|status| LimitRow {
         resource: resource.clone(),
         limit: status.limit.clone(),
         available: status.available,
+        topped_up: status.topped_up,
         from: resolved.limits_from,
         mode: resolved.mode,
         used,
-        money: money == Some(status.limit.name()),
+        money: money == *status.limit.name(),
     });
     Ok(rows.collect())
 }

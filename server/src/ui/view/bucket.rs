@@ -65,7 +65,7 @@ pub(crate) fn live(data: &Loaded<LiveBucket>) -> Markup {
 
 fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
     let money = data.money.as_ref() == Some(status.limit.name());
-    let level = Level::of(&status.limit, status.available, money);
+    let level = Level::of(&status.limit, status.topped_up, status.available, money);
     let (shown, most) = level.amounts();
     let refill = rate_of(&status.limit, money);
     html! {
@@ -81,6 +81,7 @@ fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
                     Counted::Available => { "refills " (refill) }
                     Counted::Used | Counted::Held => { (refill) }
                 }
+                @if status.topped_up > 0 { ", topped up by " (amount(status.topped_up, money)) }
                 @if let Some(reset) = status.reset { ", resets " (time(reset.at)) }
                 @if status.available < 0 { ", " strong { "in debt" } }
             }

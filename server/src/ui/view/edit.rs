@@ -61,6 +61,10 @@ pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>)
                 tbody role="rowgroup" { @for (index, row) in rows.chain(spare).enumerate() { (input_row(index + 1, &row)) } }
             } }
             p.note { "Burst and refill are the capacity unless set. A row without a name is left out." }
+            p.note {
+                "A quota or a limit on calls in flight is written as the capacity alone: " code { "500 per month in Europe/Berlin" }
+                ", " code { "8 at once for 10min" } ". Money is written as " code { "$12.50" } "."
+            }
             div {
                 label for="policy" { "While the table is unavailable" }
                 select #policy name="policy" {
@@ -104,7 +108,7 @@ fn input_row(number: usize, row: &Row) -> Markup {
             }
             @for (name, title, what, value) in numbers {
                 td.number role="cell" data-title=(title) {
-                    input name=(name) value=(value) aria-label=(label(what)) inputmode="numeric";
+                    input name=(name) value=(value) aria-label=(label(what)) inputmode=[(name != "capacity").then_some("numeric")];
                 }
             }
         }

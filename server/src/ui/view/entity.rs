@@ -107,13 +107,13 @@ fn limits(data: &EntityPage) -> Section {
 }
 
 fn limit(data: &EntityPage, row: &LimitRow) -> Vec<Cell> {
-    let burst = row.limit.burst().get();
+    let most = row.limit.burst().get().saturating_add(row.topped_up);
     vec![
         Cell::Link(row.resource.to_string(), Url::bucket(&data.id, &row.resource)),
         Cell::code(row.limit.name()),
-        Cell::Level(Level::of(&row.limit, row.available, row.money)),
+        Cell::Level(Level::of(&row.limit, row.topped_up, row.available, row.money)),
         Cell::amount(row.available, true, row.money),
-        Cell::amount(burst, true, row.money),
+        Cell::amount(most, true, row.money),
         Cell::amount(row.limit.capacity().get(), true, row.money),
         Cell::text(rate_of(&row.limit, row.money)),
         row.from
