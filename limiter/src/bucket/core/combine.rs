@@ -97,8 +97,8 @@ impl Core {
             Some(time) => evaluation.with_refill_set_back(time),
             None => evaluation,
         };
-        let memory = self.refusal_memory;
-        let refuses = |request: &Request| may_refuse(&evaluation, request, seen, now, memory);
+        let ttl = self.refusal_cache_ttl;
+        let refuses = |request: &Request| may_refuse(&evaluation, request, seen, now, ttl);
         let share = self.own_share(image, &config, seen, now).filter(|_| agrees);
         let mut combined = self.combine(
             &evaluation,
@@ -169,10 +169,10 @@ impl Core {
             });
             return (Step::Send(write), Vec::new());
         }
-        let memory = self.refusal_memory;
+        let ttl = self.refusal_cache_ttl;
         let has_no_room = |request: &Request| matches!(&request.kind, RequestKind::Acquire { config: own, .. } if own == config);
         let mut without_room = self.queue.iter().filter(|request| has_no_room(request));
-        if !without_room.all(|request| may_refuse(evaluation, request, seen, now, memory)) {
+        if !without_room.all(|request| may_refuse(evaluation, request, seen, now, ttl)) {
             return (Step::Read, Vec::new());
         }
         let error = Error::invalid(
