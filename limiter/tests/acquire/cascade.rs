@@ -123,7 +123,7 @@ async fn a_child_that_is_empty_does_not_touch_its_parents() {
     assert_eq!(
         stage.wire.operations(),
         ["GetItem"],
-        "only the doubtful level is asked"
+        "only the level that looks refused is written"
     );
 }
 

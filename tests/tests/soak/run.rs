@@ -238,7 +238,14 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
     let (buckets, used) = found(&table.endpoint()).await;
     let books = ledger::books(folder);
     let (mut admitted, mut open_tokens, mut open_limits, mut consumed_in_all) = (0, 0, 0, 0);
-    for ((entity, limit), Booked { certain, doubt: open }) in &books {
+    for (
+        (entity, limit),
+        Booked {
+            certain,
+            unconfirmed: open,
+        },
+    ) in &books
+    {
         let is_quota = *limit == "spend";
         let attribute = |field: &str| {
             let kind = if is_quota { "q" } else { "b" };

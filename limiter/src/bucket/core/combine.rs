@@ -31,7 +31,7 @@ struct Combined {
     taken: Vec<Request>,
     completions: Vec<Completion>,
     /// A call did not fit, and the image is too old to refuse it.
-    doubtful: bool,
+    needs_read: bool,
     /// A call did not fit.
     is_short: bool,
 }
@@ -119,7 +119,7 @@ impl Core {
             now.calendar,
         );
         let nothing = combined.taken.is_empty() && renewed.is_empty();
-        if nothing && combined.doubtful {
+        if nothing && combined.needs_read {
             return (Step::Read, combined.completions);
         }
         if nothing && !rewrites && set_back.is_none() && self.searched().next().is_none() {
@@ -247,7 +247,7 @@ impl Core {
             certain: Batch::default(),
             taken: Vec::new(),
             completions: Vec::new(),
-            doubtful: false,
+            needs_read: false,
             is_short: false,
         };
         self.queue
@@ -319,7 +319,7 @@ impl Core {
                     .completions
                     .push(Completion::Decided(request, Outcome::Refused(statuses)));
             } else {
-                combined.doubtful = true;
+                combined.needs_read = true;
                 left.push_back(request);
             }
         }

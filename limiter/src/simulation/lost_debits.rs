@@ -7,13 +7,13 @@ use zae_limiter_schema::bucket::{BucketKey, BucketWrite};
 
 /// Per bucket and process, the debits of the last write that was applied, until the process has heard a response.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct LostDebits {
     unheard: BTreeMap<(BucketKey, i128), BTreeMap<LimitName, i128>>,
     /// Debits that expired unconfirmed: they are booked though no call used them.
     pub(super) expired: BTreeMap<(BucketKey, LimitName), i128>,
 }
 
-impl Doubt {
+impl LostDebits {
     pub(super) fn applied(&mut self, write: &BucketWrite) {
         let demands = write.batch.demands.iter();
         let debits = demands.map(|(limit, demand)| (limit.clone(), demand.debit));
