@@ -142,6 +142,7 @@ mod tests {
             resource: Resource::parse("gpt-4").unwrap(),
             limit,
             available,
+            used: None,
             requested: 5,
             refused: retry_after != RetryAfter::Now,
             observed: false,

@@ -19,6 +19,9 @@ pub struct LimitStatus {
     pub limit: Limit,
     /// Whole tokens available. Negative is debt.
     pub available: i64,
+    /// Whole tokens used of a quota's period, or permits held by calls in flight. None for a rate, which only knows what is
+    /// available, and while the table is unavailable.
+    pub used: Option<i64>,
     /// Whole tokens requested.
     pub requested: u64,
     /// True if this limit refuses the request: less is available than requested.
@@ -36,12 +39,14 @@ pub struct LimitStatus {
 impl LimitStatus {
     pub(crate) fn new(key: &BucketKey, limit: &Limit, mode: Mode, outlook: Outlook, requested: i128) -> Self {
         let wait = outlook.retry_after;
+        let whole = |millitokens| i64::try_from(whole_tokens(millitokens)).unwrap_or(i64::MIN);
         let is_short = requested > 0 && wait != RetryAfter::Now;
         Self {
             entity: key.entity.clone(),
             resource: key.resource.clone(),
             limit: limit.clone(),
-            available: i64::try_from(whole_tokens(outlook.left)).unwrap_or(i64::MIN),
+            available: whole(outlook.left),
+            used: outlook.used.map(whole),
             requested: u64::try_from(whole_tokens(requested)).unwrap_or(0),
             refused: is_short && matches!(mode, Mode::Enforce | Mode::Disabled),
             observed: is_short && mode == Mode::Observe,
@@ -104,7 +109,7 @@ impl Serialize for LimitStatus {
 
 /// A refusal: the status of every limit at every level of the call.
 ///
-/// Serialises to the JSON that the Python peer's `as_dict` gives; a request that can never pass has `null` for its
+/// Serializes to the JSON that the Python peer's `as_dict` gives; a request that can never pass has `null` for its
 /// times.
 ///
 /// ```
@@ -137,7 +142,7 @@ impl Refusal {
         &self.statuses
     }
 
-    /// The limits that were exceeded.
+    /// The limits that refused the call.
     pub fn refused_limits(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| status.refused)
     }

@@ -62,10 +62,10 @@ fn utilization(capacity: u64, available: i64) -> f64 {
 /// The entities to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CapacityScope {
-    /// Every entity's.
+    /// All entities.
     #[default]
     Everyone,
-    /// Those of entities without a parent.
+    /// Entities without a parent.
     RootsOnly,
 }
 

@@ -362,17 +362,8 @@ impl Repository {
     /// Deletes the prices of a resource; returns false if there were none. Its limits stay.
     pub async fn delete_prices(&self, resource: impl AsRef<str>) -> Result<bool> {
         let level = ConfigLevel::Resource(Resource::parse(resource)?);
-        let Some(stored) = self.get_config(&level).await? else {
-            return Ok(false);
-        };
-        if stored.prices.is_none() {
-            return Ok(false);
-        }
-        let without = ConfigRecord {
-            prices: None,
-            ..stored.clone()
-        };
-        self.reduce(&stored, &without, ConfigChange::new().without_prices())
+        let change = ConfigChange::new().without_prices();
+        self.remove_setting(&level, change, |record| record.prices = None)
             .await
     }
 
@@ -424,38 +415,36 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn delete_mode(&self, level: &ConfigLevel) -> Result<bool> {
-        let Some(stored) = self.get_config(level).await? else {
-            return Ok(false);
-        };
-        if stored.mode.is_none() {
-            return Ok(false);
-        }
-        let without = ConfigRecord {
-            mode: None,
-            ..stored.clone()
-        };
-        self.reduce(&stored, &without, ConfigChange::new().without_mode())
+        let change = ConfigChange::new().without_mode();
+        self.remove_setting(level, change, |record| record.mode = None)
             .await
     }
 
-    /// Takes something away from a level, and deletes a level of which nothing is left.
-    async fn reduce(
+    /// Removes a setting of a level, and a level of which nothing is left. False if it is not set.
+    async fn remove_setting(
         &self,
-        stored: &ConfigRecord,
-        without: &ConfigRecord,
+        level: &ConfigLevel,
         change: ConfigChange,
+        remove: impl FnOnce(&mut ConfigRecord),
     ) -> Result<bool> {
+        let Some(stored) = self.get_config(level).await? else {
+            return Ok(false);
+        };
+        let mut without = stored.clone();
+        remove(&mut without);
+        if without == stored {
+            return Ok(false);
+        }
         let is_empty = without.limits.is_empty()
             && without.temporary.is_none()
             && without.on_unavailable.is_none()
             && without.mode.is_none()
             && without.prices.is_none()
             && without.unknown.is_empty();
-        if is_empty && stored.level != ConfigLevel::System {
-            return self.delete_config_if_unchanged(stored).await;
+        if is_empty && *level != ConfigLevel::System {
+            return self.delete_config_if_unchanged(&stored).await;
         }
-        self.set_config_if_unchanged(&stored.level, Some(stored), change)
-            .await?;
+        self.set_config_if_unchanged(level, Some(&stored), change).await?;
         Ok(true)
     }
 

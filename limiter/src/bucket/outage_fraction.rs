@@ -1,7 +1,7 @@
-//! What one process admits on its own account while the table cannot be reached.
+//! What one process admits by itself while the table is unavailable.
 //!
-//! What the table admits is booked here too. Otherwise a process would have its whole part at the beginning of each outage,
-//! and what the table refills meanwhile at its end: up to twice the limit while the table comes and goes.
+//! What the table admits is booked here too. Otherwise each outage would begin with a full part, and each end of one with what
+//! the table has refilled meanwhile: up to twice the limit while the table comes and goes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -78,7 +78,7 @@ impl LocalBucket {
         }
     }
 
-    /// Above zero is taken whether it is there or not, below zero is given back.
+    /// Above zero is taken, even into debt; below zero is given back.
     fn changed(self, change: i128) -> Self {
         let token_bucket = if change >= 0 {
             self.token_bucket.force_take(0, change)
@@ -102,7 +102,7 @@ pub(crate) struct LocalCharge {
     pub(crate) key: BucketKey,
     pub(crate) limits: LimitSet,
     pub(crate) amounts: Amounts,
-    /// What was left of quotas when the bucket was last seen.
+    /// What was left until they reset of the limits that do, when the bucket was last seen.
     pub(crate) left: Amounts,
 }
 
@@ -125,6 +125,7 @@ impl LocalCharge {
 fn outlook(left: i128, retry_after: RetryAfter) -> Outlook {
     Outlook {
         left,
+        used: None,
         retry_after,
         reset: None,
         topped_up: 0,
@@ -238,7 +239,7 @@ impl OutageFraction {
         }
     }
 
-    /// Above zero is taken whether it is there or not, below zero is given back.
+    /// Above zero is taken, even into debt; below zero is given back.
     fn book(&self, changes: &[(BucketKey, Amounts)], now: Duration) {
         let mut buckets = self.buckets();
         for (key, changes) in changes {

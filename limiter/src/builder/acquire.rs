@@ -55,7 +55,7 @@ impl RateLimiterBuilder {
     /// How long a refusal is remembered. For this time after a bucket was read, requests for at least the amount that
     /// it could not cover are refused without a call to the table. The default is one second.
     pub fn refusal_cache_ttl(mut self, time: Duration) -> Self {
-        self.settings.memory = time;
+        self.settings.refusal_cache_ttl = time;
         self
     }
 

@@ -33,13 +33,13 @@ const PATIENCE: i64 = 180;
 pub(super) type Amounts = [(&'static str, u64); 2];
 
 /// The same of each resource of a call.
-pub(super) type Asked = Vec<(&'static str, Amounts)>;
+pub(super) type Requested = Vec<(&'static str, Amounts)>;
 
 /// The calls of one process that wait, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     next: u64,
-    by_arrival: BTreeMap<u64, (EntityId, Asked)>,
+    by_arrival: BTreeMap<u64, (EntityId, Requested)>,
 }
 
 pub(super) type SharedWaiters = Arc<Mutex<Waiters>>;
@@ -52,7 +52,7 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn join(waiters: &SharedWaiters, entity: &EntityId, asked: &Asked) -> Self {
+    pub(super) fn join(waiters: &SharedWaiters, entity: &EntityId, asked: &Requested) -> Self {
         let mut list = waiters.lock().unwrap();
         list.next += 1;
         let arrival = list.next;
@@ -90,7 +90,7 @@ impl Drop for Waiter {
 pub(super) struct Refusal<'a> {
     /// The buckets that it asked.
     pub(super) chain: BTreeSet<BucketKey>,
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a Requested,
     /// When it was made, in milliseconds.
     pub(super) from: i64,
     /// If it waits: until when, in milliseconds, and its place.

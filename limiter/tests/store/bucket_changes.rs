@@ -76,6 +76,11 @@ async fn a_quota_is_topped_up_for_its_period(stage: Stage) {
         "used is what was used"
     );
     assert_eq!(number(&stage, "q_spend_tc").await, Some(100_000));
+    let bucket = limiter.repository().get_bucket("team-1", "gpt-4").await.unwrap();
+    assert_eq!(bucket.unwrap().limits[0].available, 50);
+    let peek = limiter.acquire("team-1", "gpt-4").peek().await.unwrap();
+    let status = &peek.statuses()[0];
+    assert_eq!((status.available, status.used), (50, Some(100)));
 
     let bucket = limiter.repository().get_bucket("team-1", "gpt-4").await.unwrap();
     let shown = &bucket.unwrap().limits[0];

@@ -20,6 +20,8 @@ pub enum RetryAfter {
 pub struct Outlook {
     /// What is left, in thousandths. Below zero is debt.
     pub left: i128,
+    /// What is used of a quota's period, or held by calls in flight, in thousandths. A rate only knows what is left.
+    pub used: Option<i128>,
     /// When the requested amount will be available.
     pub retry_after: RetryAfter,
     /// When everything comes back at once, if it does.

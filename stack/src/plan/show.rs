@@ -12,7 +12,8 @@ const LONGEST: usize = 60;
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.heading(f)?;
-        let (followers, changed): (Vec<_>, Vec<_>) = self.changes.iter().partition(|change| folded(change));
+        let (followers, changed): (Vec<_>, Vec<_>) =
+            self.changes.iter().partition(|change| is_follower(change));
         let (retagged, changed): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.tags_only);
         let (iam, other): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.is_iam());
         other.into_iter().try_for_each(|change| show(f, change))?;
@@ -68,7 +69,7 @@ impl Plan {
             (Kind::Remove, "to remove"),
         ];
         let counted = counts.iter().filter_map(|(kind, words)| {
-            let changes = self.changes.iter().filter(|change| !folded(change));
+            let changes = self.changes.iter().filter(|change| !is_follower(change));
             let count = changes.filter(|change| change.kind == *kind).count();
             (count > 0).then(|| format!("{count} {words}"))
         });
@@ -115,7 +116,7 @@ impl Plan {
 }
 
 /// Whether a change is shown in one line with others: it stays in place and only refers to a resource that changes.
-fn folded(change: &ResourceChange) -> bool {
+fn is_follower(change: &ResourceChange) -> bool {
     change.follows && change.kind == Kind::Change
 }
 

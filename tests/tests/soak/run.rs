@@ -19,7 +19,7 @@ use crate::{Size, usage, wire};
 /// The limits whose consumption is counted.
 const LIMITS: [&str; 3] = ["rpm", "tpm", "spend"];
 /// How long the table is unavailable each time.
-const AWAY: Duration = Duration::from_secs(3);
+const DOWNTIME: Duration = Duration::from_secs(3);
 
 pub(crate) fn soak(size: Size) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("soak-{}", std::process::id()));
@@ -44,7 +44,7 @@ pub(crate) fn soak(size: Size) {
         let pause = size.time / size.rounds / 5;
         std::thread::sleep(pause);
         table.process.signal("STOP");
-        std::thread::sleep(AWAY);
+        std::thread::sleep(DOWNTIME);
         table.process.signal("CONT");
         if round == size.rounds / 2 {
             std::fs::write(folder.join("half"), "").unwrap();
@@ -62,7 +62,7 @@ pub(crate) fn soak(size: Size) {
         }
         std::thread::sleep(pause);
         table.process.kill();
-        std::thread::sleep(AWAY);
+        std::thread::sleep(DOWNTIME);
         table.restart();
         std::thread::sleep(pause);
     }
@@ -238,7 +238,14 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
     let (buckets, used) = found(&table.endpoint()).await;
     let books = ledger::books(folder);
     let (mut admitted, mut open_tokens, mut open_limits, mut consumed_in_all) = (0, 0, 0, 0);
-    for ((entity, limit), Booked { certain, doubt: open }) in &books {
+    for (
+        (entity, limit),
+        Booked {
+            certain,
+            unconfirmed: open,
+        },
+    ) in &books
+    {
         let is_quota = *limit == "spend";
         let attribute = |field: &str| {
             let kind = if is_quota { "q" } else { "b" };

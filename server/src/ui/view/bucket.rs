@@ -65,7 +65,13 @@ pub(crate) fn live(data: &Loaded<LiveBucket>) -> Markup {
 
 fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
     let money = data.money.as_ref() == Some(status.limit.name());
-    let level = Level::of(&status.limit, status.topped_up, status.available, money);
+    let level = Level::of(
+        &status.limit,
+        status.topped_up,
+        status.available,
+        status.used,
+        money,
+    );
     let (shown, most) = level.amounts();
     let refill = rate_of(&status.limit, money);
     html! {

@@ -111,14 +111,20 @@ fn limit(data: &EntityPage, row: &LimitRow) -> Vec<Cell> {
     vec![
         Cell::Link(row.resource.to_string(), Url::bucket(&data.id, &row.resource)),
         Cell::code(row.limit.name()),
-        Cell::Level(Level::of(&row.limit, row.topped_up, row.available, row.money)),
+        Cell::Level(Level::of(
+            &row.limit,
+            row.topped_up,
+            row.available,
+            row.used,
+            row.money,
+        )),
         Cell::amount(row.available, true, row.money),
         Cell::amount(most, true, row.money),
         Cell::amount(row.limit.capacity().get(), true, row.money),
         Cell::text(rate_of(&row.limit, row.money)),
         row.from
             .map_or(Cell::Empty, |source| Cell::text(level_name::source(source))),
-        Cell::text(if row.used { "in use" } else { "not used yet" }),
+        Cell::text(if row.has_bucket { "in use" } else { "not used yet" }),
         Cell::text(row.mode.as_str()),
     ]
 }

@@ -8,13 +8,13 @@ use zae_limiter_schema::bucket::{BucketKey, BucketWrite};
 
 /// Per bucket and process, what the last write took that was applied, until the process has heard a response.
 #[derive(Debug, Default)]
-pub(super) struct Doubt {
+pub(super) struct LostDebits {
     unheard: BTreeMap<(BucketKey, i128), BTreeMap<LimitName, i128>>,
     /// What was on a bucket unconfirmed when it was deleted: it is booked though no call used it.
     pub(super) expired: BTreeMap<(BucketKey, LimitName), i128>,
 }
 
-impl Doubt {
+impl LostDebits {
     pub(super) fn applied(&mut self, write: &BucketWrite) {
         let demands = write.batch.demands.iter();
         let taken = demands.map(|(limit, demand)| (limit.clone(), demand.debit + demand.adjust));
