@@ -18,7 +18,9 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+import yaml
 from conftest import LIMITS
+from litellm.proxy.types_utils.utils import get_instance_fn
 from model_server import BREAK, FAIL, INPUT, OUTPUT, SILENCE, STALL
 from zae_limiter_rs import OnUnavailable, RateLimiter, Repository
 from zae_limiter_rs.adapters import ModelLimits
@@ -187,6 +189,21 @@ async def test_a_model_without_prices_is_like_one_without_limits() -> None:
         await LiteLLMHook(priced).async_pre_call_hook(KEY, None, data, "acompletion")
     assert raised.value.status_code == 403  # type: ignore[attr-defined]
     await LiteLLMHook(priced, without_limits="allow").async_pre_call_hook(KEY, None, data, "acompletion")
+
+
+async def test_the_files_of_the_guide_limit_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).parents[2] / "docs/guide/from-python.md").read_text().partition("## LiteLLM proxy")[2]
+    module, configuration = (guide.partition(f"```{language}\n")[2].partition("```")[0] for language in ("python", "yaml"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "limits.py").write_text(module)
+    settings = yaml.safe_load(configuration)
+    hook = get_instance_fn(settings["litellm_settings"]["callbacks"], str(tmp_path / "config.yaml"))
+    data = chat("hello", litellm_call_id="c1") | {"model": settings["model_list"][0]["model_name"]}
+    await hook.async_pre_call_hook(KEY, None, data, "acompletion")
+    response = {"usage": {"prompt_tokens": INPUT, "completion_tokens": OUTPUT}}
+    await hook.async_log_success_event({"litellm_call_id": "c1"}, response, None, None)
+    left = await hook._limits.limiter.available("A-key-", "gpt-4o-mini")
+    assert left.keys() == {"rpm", "tpm"} and not hook._held
 
 
 def test_who_pays_is_a_name_that_the_limiter_allows() -> None:
