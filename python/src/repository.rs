@@ -537,12 +537,13 @@ impl Repository {
         }))
     }
 
-    /// A page of usage. `query` is JSON.
+    /// A page of usage. `query` is JSON. What this process counts is counted first.
     #[pyo3(signature = (query, size, cursor=None))]
     fn usage_snapshots(&self, query: String, size: usize, cursor: Option<String>) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {
             let query = settings::read::<Query>("query", &query)?.read()?;
+            repository.catch_up_usage().await?;
             let page = repository
                 .list_usage_snapshots(&query, &page_request(size, cursor.as_deref())?)
                 .await?;
@@ -551,11 +552,12 @@ impl Repository {
         }))
     }
 
-    /// Sums of usage over windows of one length.
+    /// Sums of usage over windows of one length. What this process counts is counted first.
     fn usage_summary(&self, query: String, window: String) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {
             let query = settings::read::<Query>("query", &query)?.read()?;
+            repository.catch_up_usage().await?;
             let summary = repository
                 .get_usage_summary(&query, window_kind(&window)?)
                 .await?;

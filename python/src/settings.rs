@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     /// A file instead of a table on AWS.
     file: Option<PathBuf>,
     #[serde(default)]
+    count_usage: bool,
+    #[serde(default)]
     create_table: bool,
     default_limits: Option<Vec<Limit>>,
     on_unavailable: Option<OnUnavailable>,
@@ -111,6 +113,7 @@ impl Settings {
             (None, Some(path)) => RateLimiter::embedded_at(path).name(&self.place.name),
             (None, None) => RateLimiter::builder(&self.place.name).create_table(self.create_table),
         };
+        builder = builder.count_usage(self.count_usage);
         if let Some(region) = self.place.region {
             builder = builder.region(region);
         }

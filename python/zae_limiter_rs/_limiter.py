@@ -108,6 +108,9 @@ class LimiterBase(Generic[Store]):
     def _changed(self, by: _core.Repository) -> None:
         self._repository._changed(by)
 
+    def _counts_usage(self) -> bool:
+        return self._repository._counts_usage()
+
     def _status(
         self, latency_ms: float | None, version: dict[str, Any], stack: dict[str, Any]
     ) -> Status:
