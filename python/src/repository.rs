@@ -30,7 +30,8 @@ impl MemoryStore {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
         process::check_embedded_store()?;
-        let store = EmbeddedStore::memory().map_err(|error| Failure::from(zae_limiter::Error::from(error)));
+        let store = py.detach(EmbeddedStore::memory);
+        let store = store.map_err(|error| Failure::from(zae_limiter::Error::from(error)));
         let store = store.map_err(|failure| failure.into_exception(py))?;
         Ok(Self {
             store: Owned::new(py, store)?,
@@ -53,7 +54,9 @@ pub(crate) fn connect(
         process::check_embedded_store()?;
     }
     Ok(Call::new(async move {
-        let repository = settings.builder(memory.as_ref())?.build_repository().await?;
+        let name = settings.name().to_owned();
+        let repository = settings.builder(memory.as_ref())?.build_repository().await;
+        let repository = repository.map_err(|error| Failure::of(error, &name))?;
         Ok::<_, Failure>(Reply::Repository(repository))
     }))
 }

@@ -101,6 +101,11 @@ pub(crate) fn stack_options(options: BTreeMap<String, serde_json::Value>) -> Res
 }
 
 impl Settings {
+    /// The name of the stack.
+    pub(crate) fn name(&self) -> &str {
+        &self.place.name
+    }
+
     /// Whether the table is in a file.
     pub(crate) fn is_file(&self) -> bool {
         self.file.is_some()
