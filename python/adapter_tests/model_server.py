@@ -10,8 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 INPUT, OUTPUT = 30, 12
-# In a prompt: respond with an error; end the stream in the middle; wait there, or before it begins, until the caller leaves.
-FAIL, BREAK, STALL, SILENCE = "please fail", "please break", "please stall", "please be silent"
+# In a prompt: respond with an error; end the stream in the middle, or there when the test says so; wait there, or before it begins, until the
+# caller leaves.
+FAIL, BREAK, BREAK_LATER, STALL, SILENCE = "please fail", "please break", "please do break later", "please stall", "please be silent"
+break_now = threading.Event()
 
 
 def chat(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -135,11 +137,13 @@ class Handler(BaseHTTPRequestHandler):
             sent.append(event)
             name = f"event: {event['type']}\n" if "type" in event else ""
             self._chunk(f"{name}data: {json.dumps(event)}\n\n")
-            if BREAK in prompt and len(sent) == 2:
+            if len(sent) == 2 and (BREAK in prompt or BREAK_LATER in prompt):
+                if BREAK_LATER in prompt:
+                    break_now.wait()
                 # The body is not ended as its encoding asks for.
                 self.close_connection = True
                 return
-            if STALL in prompt and len(sent) == 2:
+            if len(sent) == 2 and STALL in prompt:
                 self._wait_for_the_end()
                 return
         if "type" not in sent[0]:

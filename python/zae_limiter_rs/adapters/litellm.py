@@ -33,6 +33,7 @@ from .estimates import ModelLimits, usage_of
 FORGET_AFTER_SECONDS = 3_600
 MAX_CALLS = 10_000
 RETRY_AFTER_OUTAGE_SECONDS = 5
+_HOOKS = ("async_pre_call_hook", "async_log_success_event", "async_post_call_failure_hook", "async_post_call_streaming_iterator_hook")
 
 
 def entity_of_key(arguments: Mapping[str, Any]) -> str:
@@ -51,6 +52,12 @@ class LiteLLMHook(CustomLogger):
     limits for a model, or prices if they count, calls get 403 unless ``without_limits`` is ``"allow"``. While the table is
     unavailable they get 503 unless the policy for outages lets them pass.
     """
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        # The proxy calls only hooks that the class of the callback defines itself.
+        for name in _HOOKS:
+            setattr(cls, name, getattr(cls, name))
 
     def __init__(self, limits: ModelLimits, *, without_limits: Literal["allow", "block"] = "block") -> None:
         super().__init__()
@@ -104,14 +111,17 @@ class LiteLLMHook(CustomLogger):
     async def async_post_call_streaming_iterator_hook(
         self, user_api_key_dict: Any, response: AsyncIterable[Any], request_data: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
-        """Passes a stream on. If the caller leaves it before its first event, the proxy logs nothing: the estimate is kept now."""
+        """Passes a stream on. It keeps the estimate of one that breaks off, and of one that its caller leaves before the first event, of
+        which the proxy logs nothing."""
         has_output = False
         try:
             async for event in response:
                 has_output = True
                 yield event
-        except (asyncio.CancelledError, GeneratorExit):
-            call = None if has_output else self._take(str(request_data.get("litellm_call_id")))
+        except BaseException as error:
+            # A failure without output costs nothing, and of a stream that the caller leaves later the proxy reports the usage.
+            is_left = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+            call = self._take(str(request_data.get("litellm_call_id"))) if is_left != has_output else None
             if call is not None:
                 call.keep()
             raise
