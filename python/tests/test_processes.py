@@ -36,6 +36,18 @@ def test_threads_together_get_exactly_the_limit() -> None:
         assert limiter.available("user-1", "gpt-4") == {"rph": 0}
 
 
+def test_threads_that_call_first_share_one_limiter() -> None:
+    limiter, together = SyncRateLimiter(repository=SyncRepository.embedded()), threading.Barrier(8)
+
+    def first(_: int) -> Any:
+        together.wait()
+        return limiter._open()
+
+    with ThreadPoolExecutor(8) as threads:
+        opened = list(threads.map(first, range(8)))
+    assert all(one is opened[0] for one in opened)
+
+
 def test_other_threads_run_while_one_waits() -> None:
     # The endpoint is this thread: a call that kept the interpreter to itself would wait for it forever.
     with socket.create_server(("127.0.0.1", 0)) as server:
