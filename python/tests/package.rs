@@ -142,7 +142,6 @@ fn the_wheel_installs_in_a_clean_venv_and_passes_its_tests() {
     );
     // Nothing but the wheel is there.
     for page in [
-        "README.md",
         "python/README.md",
         "docs/guide/from-python.md",
         "docs/guide/coming-from-python.md",
