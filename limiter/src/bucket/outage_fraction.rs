@@ -55,8 +55,15 @@ impl LocalBucket {
         self
     }
 
+    /// Refilled by the whole milliseconds that have passed, before which debt is cut to one burst. Within a millisecond it is
+    /// not, so that what is taken and given back at once leaves the debt as it was.
     fn at(self, params: Params, now: Duration) -> Self {
-        let mut token_bucket = self.token_bucket.refilled(millis(now.saturating_sub(self.at)));
+        let elapsed = now.saturating_sub(self.at).as_millis();
+        let mut token_bucket = self.token_bucket;
+        if elapsed > 0 {
+            token_bucket.tokens = token_bucket.tokens.max(-token_bucket.params.burst());
+            token_bucket = token_bucket.refilled(i128::try_from(elapsed).unwrap_or(i128::MAX));
+        }
         if token_bucket.params != params {
             token_bucket = TokenBucket {
                 params,
@@ -64,9 +71,10 @@ impl LocalBucket {
                 remainder: 0,
             };
         }
+        let elapsed = Duration::from_millis(u64::try_from(elapsed).unwrap_or(u64::MAX));
         Self {
             token_bucket,
-            at: now,
+            at: self.at.saturating_add(elapsed),
         }
     }
 
@@ -225,9 +233,7 @@ impl OutageFraction {
                 None if shares.len() >= MAX_LIMITS => continue,
                 None => LocalBucket::full(params, now),
             };
-            let mut own = own.changed(*change);
-            own.token_bucket.tokens = own.token_bucket.tokens.max(-params.burst());
-            shares.insert(name.clone(), own);
+            shares.insert(name.clone(), own.changed(*change));
         }
     }
 

@@ -77,12 +77,18 @@ impl LocalUse {
         let new = || (now, [full(10_000, 10_000), full(50_000, 30_000)]);
         let (at, parts) = self.by_entity.entry(entity.clone()).or_insert_with(new);
         let elapsed = i128::from(now - *at);
-        *parts = parts.map(|part| part.refilled(elapsed));
+        if elapsed > 0 {
+            // Debt of at most one burst.
+            *parts = parts.map(|mut part| {
+                part.tokens = part.tokens.max(-part.params.burst());
+                part.refilled(elapsed)
+            });
+        }
         *at = now;
         parts
     }
 
-    /// The table has admitted this, or got it back: debt of at most one burst.
+    /// The table has admitted this, or got it back.
     fn counted(&mut self, entity: &EntityId, now: i64, limit: &str, tokens: i64) {
         let parts = self.at(entity, now);
         let part = &mut parts[usize::from(limit != "rpm")];
@@ -91,7 +97,6 @@ impl LocalUse {
         } else {
             part.credit(0, i128::from(-tokens) * 1000)
         };
-        part.tokens = part.tokens.max(-part.params.burst());
     }
 }
 
