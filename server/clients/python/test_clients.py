@@ -6,7 +6,7 @@ import sys
 import unittest
 
 import httpx
-from zae_limiter_http import RateLimiter, RateLimitExceeded, ServerError, SyncRateLimiter, Unavailable
+from zae_limiter_http import Disabled, RateLimiter, RateLimitExceeded, ServerError, SyncRateLimiter, Unavailable
 
 # No result of a test depends on how fast the machine is.
 SERVER = (os.environ["ZAE_LIMITER_URL"], os.environ["ZAE_LIMITER_TOKEN"], 600.0)
@@ -57,6 +57,12 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         self.assertGreater(refused.exception.retry_after, 80000)
         exceeded = [limit["limit_name"] for limit in refused.exception.limits if limit["exceeded"]]
         self.assertEqual(exceeded, ["rpm"])
+
+    async def test_a_disabled_resource_is_an_error_of_its_own(self):
+        await LIMITER.request("PUT", "/v1/mode?resource=py-disabled", {"mode": "disabled"})
+        with self.assertRaises(Disabled) as disabled:
+            await LIMITER.acquire("py-disabled", "py-disabled", {"rpm": 1})
+        self.assertEqual(disabled.exception.status, 403)
 
     async def test_a_repeated_key_takes_nothing(self):
         first = await LIMITER.acquire("py-key", "gpt-4", {"rpm": 1}, idempotency_key="k1")

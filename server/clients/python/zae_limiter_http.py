@@ -61,6 +61,10 @@ class ServerError(LimiterError):
         return kind == "lease-owner-gone" or (kind == "lease-ended" and self.problem.get("ended") == "expired")
 
 
+class Disabled(ServerError):
+    """The mode of the entity on the resource is disabled. Nothing was taken, and waiting does not help."""
+
+
 class RateLimitExceeded(ServerError):
     """A limit is exceeded, and nothing was taken."""
 
@@ -366,6 +370,8 @@ class RateLimiter:
             return await self.request(method, path, body, headers, more_time)
         if response.status_code == 429:
             raise RateLimitExceeded(response.status_code, content)
+        if content.get("type", "").endswith(":disabled"):
+            raise Disabled(response.status_code, content)
         in_progress = content.get("type", "").endswith(":request-in-progress")
         if in_progress or response.status_code in (408, 502, 503, 504):
             raise Unavailable(f"{response.status_code}: {content.get('detail') or content.get('title')}")
