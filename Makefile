@@ -126,9 +126,9 @@ soak: machine ## 20 minutes of 8 clients while table, clients and functions are 
 	ZAE_SOAK=long cargo test --locked -p zae-limiter-tests --test soak -- --nocapture
 
 .PHONY: mutants
-mutants: machine ## Mutate PART=schema|client|aggregator|leases, and list what no test notices (SHARD=0/8)
+mutants: machine ## Mutate PART=schema|client|aggregator|leases, and list what no test notices (SHARD=0/8, FILES=)
 	@scripts/install-cargo-mutants
-	@PART='$(PART)' SHARD='$(SHARD)' scripts/mutants
+	@PART='$(PART)' SHARD='$(SHARD)' FILES='$(FILES)' scripts/mutants
 
 .PHONY: coverage
 coverage: test-tools dev-functions ## The share of lines that tests run, by file, with cargo-llvm-cov (cargo install cargo-llvm-cov)

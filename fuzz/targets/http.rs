@@ -11,7 +11,7 @@ use zae_limiter_server::Server;
 use zae_limiter_testing::serve_in_thread;
 
 /// What is asked, by the first byte of the input.
-const ROUTES: [&str; 8] = [
+const ROUTES: [&str; 16] = [
     "POST /v1/acquire",
     "POST /v1/leases/abc/adjust",
     "POST /v1/leases/abc/commit",
@@ -20,6 +20,27 @@ const ROUTES: [&str; 8] = [
     "PUT /v1/limits?resource=gpt-4",
     "GET /v1/usage?entity=user-1&window=hourly",
     "POST /v1/nothing",
+    "PUT /v1/prices?resource=gpt-4",
+    "PUT /v1/mode?resource=gpt-4",
+    "POST /v1/top-up",
+    "POST /v1/reset",
+    "POST /v1/adjust",
+    "POST /v1/leases/abc/renew",
+    "POST /v1/buckets/refresh?entity=user-1&resource=gpt-4",
+    "DELETE /v1/limits?entity=user-1",
+];
+
+/// What is asked with a query of the client's, by the first byte of the input.
+const QUERIED: [&str; 9] = [
+    "GET /v1/limits",
+    "GET /v1/mode",
+    "GET /v1/prices",
+    "GET /v1/entities",
+    "GET /v1/usage",
+    "GET /v1/audit",
+    "DELETE /v1/mode",
+    "DELETE /v1/prices",
+    "POST /v1/buckets/refresh",
 ];
 
 /// A server on an embedded table, started once and left running.
@@ -44,11 +65,41 @@ pub(crate) fn body(data: &[u8]) {
     let Some((route, body)) = data.split_first() else {
         return;
     };
-    let route = ROUTES[usize::from(*route) % ROUTES.len()];
     // Calls that wait for tokens would only take long.
     if body.windows(7).any(|part| part == b"wait_ms") {
         return;
     }
+    request(ROUTES[usize::from(*route) % ROUTES.len()], body);
+}
+
+/// A request with this query. What no URL has is escaped.
+pub(crate) fn query(data: &[u8]) {
+    let Some((route, query)) = data.split_first() else {
+        return;
+    };
+    let mut line = format!("{}?", QUERIED[usize::from(*route) % QUERIED.len()]);
+    for byte in query {
+        match byte {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b'='
+            | b'&'
+            | b'%'
+            | b'+'
+            | b'-'
+            | b'_'
+            | b'.'
+            | b':' => {
+                line.push(char::from(*byte));
+            }
+            _ => line.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    request(&line, b"");
+}
+
+fn request(route: &str, body: &[u8]) {
     let mut connection = TcpStream::connect(server()).unwrap();
     connection
         .set_read_timeout(Some(Duration::from_secs(30)))

@@ -23,4 +23,5 @@ pub(crate) const TARGETS: &[Target] = &[
     ("command_line", client::command_line),
     ("cursor", client::cursor),
     ("http", http::body),
+    ("http_query", http::query),
 ];

@@ -3,8 +3,9 @@
 use zae_limiter_schema::bucket::{Attributes, Batch, BucketConfig, Decoded, Demand, Evaluation, TtlRule};
 use zae_limiter_schema::money::MicroDollars;
 use zae_limiter_schema::{
-    AuditEvent, ConfigRecord, EntityConfigRegistry, EntityId, EntityRecord, Item, Limit, LimitName, LimitSet,
-    Resource, ResourceRegistry, StackName, Timestamp, UsageSnapshot, VersionRecord, keys as key,
+    AuditEvent, ConfigRecord, EntityConfigRegistry, EntityId, EntityRecord, IdempotencyRecord, Item, Limit,
+    LimitName, LimitSet, Resource, ResourceRegistry, StackName, Timestamp, UsageSnapshot, VersionRecord,
+    keys as key,
 };
 use zae_limiter_template::{FunctionCode, StackOptions};
 
@@ -28,6 +29,13 @@ pub(crate) fn items(data: &[u8]) {
     }
     if let Ok(event) = AuditEvent::from_item(&item) {
         assert!(AuditEvent::from_item(&event.to_item()).is_ok(), "{event:?}");
+    }
+    if let Ok(made) = IdempotencyRecord::from_item(&item) {
+        let key = key::idempotency(&made.entity, "key");
+        assert!(
+            IdempotencyRecord::from_item(&made.to_item(&key)).is_ok(),
+            "{made:?}"
+        );
     }
     drop(VersionRecord::from_item(&item));
     drop(ResourceRegistry::from_item(&item));
@@ -98,9 +106,14 @@ pub(crate) fn options(data: &[u8]) {
     }
 }
 
-/// A limit in the short syntax. What is accepted is printed so that it is read as the same.
+/// A limit in the short syntax, or as JSON, which is how Python passes it. What is accepted is printed so that it is read as
+/// the same.
 pub(crate) fn limit(data: &[u8]) {
     let Some(text) = utf8(data) else { return };
+    if let Ok(limit) = serde_json::from_str::<Limit>(text) {
+        let printed = serde_json::to_string(&limit).unwrap();
+        assert_eq!(serde_json::from_str(&printed).ok(), Some(limit), "{text:?}");
+    }
     if let Ok(limit) = text.parse::<Limit>() {
         assert_eq!(
             limit.to_string().parse::<Limit>().ok().as_ref(),

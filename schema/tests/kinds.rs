@@ -4,6 +4,7 @@
 //! as it has expired. What was admitted is checked against a record that knows the true time. Each rule that is broken on
 //! purpose must be noticed.
 
+mod one_write;
 mod permits;
 mod quota;
 mod world;

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use zae_limiter_schema::bucket::BucketKey;
 
 use super::breaker::Operation;
-use super::shared::Shared;
+use super::shared::{Phase, Shared};
 
 /// A bucket is written at most this often.
 const INTERVAL: Duration = Duration::from_secs(60);
@@ -100,6 +101,7 @@ impl RefusalCounts {
 /// schedules another.
 struct Scheduled {
     shared: Weak<Shared>,
+    phase: watch::Receiver<Phase>,
     finished: bool,
 }
 
@@ -107,7 +109,11 @@ impl Scheduled {
     /// Waits for the first pause, writes, and goes on while refusals are left or new ones have come.
     async fn run(mut self, mut pause: Duration) {
         while !self.finished {
-            tokio::time::sleep(pause).await;
+            // A shutdown writes what is left by itself. A limiter that is dropped without one leaves nothing to write.
+            let ended = self.phase.wait_for(|phase| *phase == Phase::Draining);
+            if tokio::time::timeout(pause, ended).await.is_ok() {
+                return;
+            }
             let Some(shared) = self.shared.upgrade() else {
                 return;
             };
@@ -153,6 +159,7 @@ impl Shared {
     fn schedule_refusals(self: &Arc<Self>) {
         let scheduled = Scheduled {
             shared: Arc::downgrade(self),
+            phase: self.phase.subscribe(),
             finished: false,
         };
         let pause = self.pause_before_refusals();

@@ -6,7 +6,11 @@
 use std::collections::BTreeMap;
 
 use zae_limiter_schema::LimitName;
-use zae_limiter_schema::bucket::{BucketKey, BucketWrite, ConcurrencyImage, Epoch, Image, QuotaImage};
+use zae_limiter_schema::bucket::{
+    Batch, BucketKey, BucketWrite, ConcurrencyImage, Demand, Epoch, Image, QuotaImage,
+};
+
+use super::top_ups::TopUp;
 
 /// An epoch's permits are taken back this long after its end, in milliseconds.
 const GRACE: i64 = 2_000;
@@ -31,8 +35,36 @@ pub(super) struct Kinds {
 impl Kinds {
     /// A write was applied at `at` and left this. `skew` is how far a clock is off at most.
     pub(super) fn applied(&mut self, write: &BucketWrite, after: &Image, at: i64, skew: i64) -> Vec<String> {
+        self.changed(&write.key, &write.batch, after, (at, skew))
+    }
+
+    /// A limit was topped up.
+    pub(super) fn topped_up(
+        &mut self,
+        top_up: &TopUp,
+        limit: &LimitName,
+        after: &Image,
+        at: i64,
+        skew: i64,
+    ) -> Vec<String> {
+        let mut batch = Batch::default();
+        let demand = Demand {
+            top_up: i128::from(top_up.amount) * 1_000,
+            ..Demand::default()
+        };
+        batch.add(limit, demand);
+        self.changed(&top_up.bucket, &batch, after, (at, skew))
+    }
+
+    fn changed(
+        &mut self,
+        key: &BucketKey,
+        batch: &Batch,
+        after: &Image,
+        (at, skew): (i64, i64),
+    ) -> Vec<String> {
         let mut found = Vec::new();
-        let last = self.buckets.remove(&write.key).unwrap_or_default();
+        let last = self.buckets.remove(key).unwrap_or_default();
         for (name, quota) in &after.quotas {
             let before = last.quotas.get(name);
             let rolled = before.is_some_and(|before| {
@@ -41,7 +73,7 @@ impl Kinds {
                     && before.period == quota.period
             });
             self.roll_overs += u64::from(rolled);
-            let problem = quota_problem(write, name, before, quota, at + skew);
+            let problem = quota_problem(batch.demand(name), before, quota, at + skew);
             found.extend(problem.map(|what| format!("{name}: {what}")));
         }
         for (name, before) in &last.quotas {
@@ -64,14 +96,14 @@ impl Kinds {
                     found.push(format!("{name}: {count} taken back before they expired"));
                 }
             }
-            let problem = permits_problem(permits, write.batch.demand(name).debit > 0);
+            let problem = permits_problem(permits, batch.demand(name).debit > 0);
             found.extend(problem.map(|what| format!("{name}: {what}")));
         }
         let now = Last {
             quotas: after.quotas.clone(),
             permits: after.permits.clone(),
         };
-        self.buckets.insert(write.key.clone(), now);
+        self.buckets.insert(key.clone(), now);
         found
     }
 
@@ -100,22 +132,35 @@ impl Kinds {
     }
 }
 
+/// What was added to the amount of the period that runs.
+fn topped_up(quota: &QuotaImage) -> i128 {
+    if quota.topped_up_until == quota.period_end {
+        quota.topped_up
+    } else {
+        0
+    }
+}
+
 /// `latest` is the latest time that a clock can have shown.
 fn quota_problem(
-    write: &BucketWrite,
-    name: &LimitName,
+    demand: Demand,
     before: Option<&QuotaImage>,
     after: &QuotaImage,
     latest: i64,
 ) -> Option<String> {
-    let demand = write.batch.demand(name);
     let taken = demand.adjust + demand.debit;
-    if demand.debit > 0 && after.used > after.amount {
-        return Some(format!("{} used of {}", after.used, after.amount));
+    let allowed = after.amount + topped_up(after);
+    if demand.debit > 0 && after.used > allowed {
+        return Some(format!("{} used of {allowed}", after.used));
     }
     let (seen, used) = before.map_or((None, 0), |before| (before.period_end, before.used));
     let same_period = before.is_none_or(|before| before.period == after.period);
-    if seen == after.period_end || !same_period {
+    let goes_on = seen == after.period_end;
+    let added = demand.top_up + before.filter(|_| goes_on).map_or(0, topped_up);
+    if same_period && topped_up(after) != added {
+        return Some(format!("topped up by {}, not {added}", topped_up(after)));
+    }
+    if goes_on || !same_period {
         let exact = used + taken - demand.credit..=used + taken;
         return (!exact.contains(&after.used)).then(|| format!("{} used, not {exact:?}", after.used));
     }

@@ -44,6 +44,15 @@ mod unwritten;
 mod world;
 mod worlds;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts acquires of a check whose runs had no violation, and prints how many there were in all of them so far.
+fn count_acquires(acquires: u64) {
+    static ACQUIRES: AtomicU64 = AtomicU64::new(0);
+    let all = ACQUIRES.fetch_add(acquires, Ordering::Relaxed) + acquires;
+    eprintln!("simulation: {all} acquires so far, 0 violations");
+}
+
 /// True if `ZAE_SIMULATION=long` asks for long runs.
 fn is_long() -> bool {
     std::env::var("ZAE_SIMULATION").is_ok_and(|length| length == "long")
@@ -87,5 +96,9 @@ impl Mutation {
     ];
 
     /// Those of quotas and permits.
-    pub(crate) const OF_KINDS: [Self; 2] = [Self::QuotaWithoutCap, Self::PeriodUnseen];
+    pub(crate) const OF_KINDS: [Self; 3] = [
+        Self::QuotaWithoutCap,
+        Self::PeriodUnseen,
+        Self::TopUpWithoutRecord,
+    ];
 }

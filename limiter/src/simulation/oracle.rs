@@ -147,6 +147,13 @@ impl Oracle {
         let (Some(after), Ok(limit)) = (image(after), LimitName::parse(top_up.limit)) else {
             return self.violation(at, "a top-up left something that is no bucket".to_owned());
         };
+        let found = self.kinds.topped_up(top_up, &limit, &after, at, self.spread / 2);
+        for what in found {
+            self.violation(at, format!("top-up of {}: {what}", top_up.bucket.entity));
+        }
+        if after.quotas.contains_key(&limit) {
+            return;
+        }
         let (amount, decided) = (i128::from(top_up.amount) * 1_000, top_up.decided_at);
         let span = (decided.min(at), decided.max(at));
         self.intervals.topped_up(&top_up.bucket, &limit, amount, span);

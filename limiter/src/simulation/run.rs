@@ -266,7 +266,7 @@ async fn simulate(scenario: Scenario) -> Report {
     }
     if run.scenario.top_ups {
         let random = fastrand::Rng::with_seed(run.scenario.seed.wrapping_add(33));
-        others.spawn(top_up_buckets(world.clone(), random));
+        others.spawn(top_up_buckets(world.clone(), &["rpm", "tpm"], random));
     }
     if run.scenario.outages {
         others.spawn(change_weather(world.clone()));

@@ -1,9 +1,8 @@
 //! The runs. `ZAE_SIMULATION=long` makes them long, `ZAE_SIMULATION_SEED=n` repeats one seed, `n..m` runs others.
 
-use super::Mutation;
 use super::faults::Scenario;
-use super::is_long;
 use super::run::{Report, run};
+use super::{Mutation, count_acquires, is_long};
 
 fn seeds(short: u64, long: u64) -> std::ops::Range<u64> {
     match std::env::var("ZAE_SIMULATION_SEED") {
@@ -86,6 +85,7 @@ fn check(name: &str, scenario: impl Fn(u64) -> Scenario, seeds: std::ops::Range<
         sum.unwritten
     );
     assert!(sum.granted > 0, "nothing happened");
+    count_acquires(sum.acquires);
     sum
 }
 

@@ -32,15 +32,19 @@ pub(super) struct TopUp {
     pub(super) decided_at: i64,
 }
 
-/// Tops up buckets that calls have made, one after the other.
-pub(super) async fn top_up_buckets(world: Shared, mut random: fastrand::Rng) {
+/// Tops up these limits of buckets that calls have made, one after the other.
+pub(super) async fn top_up_buckets(
+    world: Shared,
+    limits: &'static [&'static str],
+    mut random: fastrand::Rng,
+) {
     for number in 0_u64.. {
         sleep(Duration::from_millis(random.u64(100..1_500))).await;
         let keys: Vec<_> = lock(&world).items.keys().cloned().collect();
         let Some(bucket) = random.choice(keys) else {
             continue;
         };
-        let (limit, amount) = (["rpm", "tpm"][random.usize(0..2)], random.u64(1..=15));
+        let (limit, amount) = (limits[random.usize(..limits.len())], random.u64(1..=15));
         let table = SimulatedTable {
             world: world.clone(),
             bucket: bucket.clone(),

@@ -74,6 +74,26 @@ async fn shutdown_writes_what_is_left() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_task_of_a_refusal_outlives_the_limiter() {
+    let metrics = tokio::runtime::Handle::current().metrics();
+    for shuts_down in [true, false] {
+        let stage = Stage::new();
+        let limiter = started(&stage).await;
+        refuse(&limiter, "user-1", 1).await;
+        limiter.settled().await;
+        assert_eq!(metrics.num_alive_tasks(), 1, "it waits to be counted");
+        if shuts_down {
+            limiter.shutdown().await;
+        } else {
+            drop(limiter);
+        }
+        // No time passes.
+        tokio::task::yield_now().await;
+        assert_eq!(metrics.num_alive_tasks(), 0, "after a shutdown: {shuts_down}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn shutdown_ends_in_time_if_refusals_cannot_be_written() {
     let stage = Stage::new();
     let limiter = started(&stage).await;

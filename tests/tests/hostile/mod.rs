@@ -17,7 +17,7 @@ use targets::TARGETS;
 fn mutations(target: &str) -> usize {
     match target {
         // Each is a connection.
-        "http" => 1_000,
+        "http" | "http_query" => 1_000,
         _ => 10_000,
     }
 }
@@ -86,4 +86,5 @@ targets! {
     command_line,
     cursor,
     http,
+    http_query,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::config::Credentials;
 use serde_json::json;
 use tokio::task::JoinSet;
-use zae_limiter::{Error, Lease, Limit, RateLimiter};
+use zae_limiter::{Error, Lease, Limit, Mode, RateLimiter};
 
 use crate::ledger::{Call, Ended, Ledger};
 
@@ -16,6 +16,8 @@ const TASKS: usize = 2;
 /// Between two calls of a task: the table's process is one, and is not to be the bottleneck, and other tests run at the same time.
 const PAUSE: Duration = Duration::from_millis(300);
 pub(crate) const RESOURCE: &str = "gpt-4";
+/// What some calls charge, too.
+pub(crate) const BUDGET: &str = "budget";
 pub(crate) const TABLE: &str = "soak";
 /// Clients from this number on are never killed.
 pub(crate) const NEVER_KILLED: usize = 4;
@@ -50,6 +52,24 @@ pub(crate) fn parent_limits(generous: bool) -> [Limit; 4] {
     with_all_kinds([
         Limit::custom("rpm", 1, burst, rate, 1).unwrap(),
         Limit::custom("tpm", 1, burst * 10, rate * 10, 1).unwrap(),
+    ])
+}
+
+/// The mode of an entity with little, if it has one: the calls of most are refused.
+pub(crate) fn mode_of(number: usize) -> Option<Mode> {
+    match number % 12 {
+        // Odd and even: with the calls of clients that are killed, and without.
+        5 | 8 => Some(Mode::Observe),
+        7 => Some(Mode::Bypass),
+        _ => None,
+    }
+}
+
+/// Limits of an entity with a mode, of which nearly every call wants more.
+pub(crate) fn small_limits() -> [Limit; 4] {
+    with_all_kinds([
+        Limit::custom("rpm", 1, 2, 1, 100).unwrap(),
+        Limit::custom("tpm", 1, 40, 1, 10).unwrap(),
     ])
 }
 
@@ -135,7 +155,7 @@ async fn client(place: &Place) -> serde_json::Value {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     json!({
-        "number": place.number, "calls": calls, "granted": stats.granted, "refused": stats.refused,
+        "number": place.number, "calls": calls, "granted": stats.granted, "refused": stats.refused, "observed": stats.observed,
         "unavailable": stats.unavailable, "unwritten": stats.unwritten, "shutdown": format!("{closed:?}"),
         "tasks": left.0, "files": left.1, "kib_half_way": resident, "kib_at_the_end": resident_at_the_end,
     })
@@ -162,10 +182,11 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64, Le
             used: drawn % 31,
             // Chunks serve calls of rates alone.
             all_kinds: place.number < NEVER_KILLED || drawn.is_multiple_of(3),
+            budget: drawn.is_multiple_of(4),
         };
         ledger.begins(&call);
-        let ended = one(&limiter, &call, drawn).await;
-        ledger.ended(ended);
+        let (ended, passed) = one(&limiter, &call, drawn).await;
+        ledger.ended(ended, passed || mode_of(number) == Some(Mode::Bypass));
         if ended == Ended::Unavailable {
             unconfirmed.insert(number);
         }
@@ -223,11 +244,13 @@ async fn ask_again(limiter: &RateLimiter, ledger: &mut Ledger, number: usize) {
         estimate: 1,
         used: 1,
         all_kinds: false,
+        // What is unconfirmed may be on either bucket.
+        budget: true,
     };
     for _ in 0..600 {
         ledger.begins(&call);
-        let ended = one(limiter, &call, 1).await;
-        ledger.ended(ended);
+        let (ended, passed) = one(limiter, &call, 1).await;
+        ledger.ended(ended, passed || mode_of(number) == Some(Mode::Bypass));
         if matches!(ended, Ended::Committed | Ended::CommitQueued) {
             return;
         }
@@ -236,7 +259,8 @@ async fn ask_again(limiter: &RateLimiter, ledger: &mut Ledger, number: usize) {
     panic!("{entity} is stuck");
 }
 
-async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
+/// Makes the call. True if it was only observed that the entity has too little.
+async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> (Ended, bool) {
     let mut acquire = limiter
         .acquire(call.entity, RESOURCE)
         .consume("rpm", 1)
@@ -244,24 +268,38 @@ async fn one(limiter: &RateLimiter, call: &Call<'_>, drawn: u64) -> Ended {
     if call.all_kinds {
         acquire = acquire.consume("spend", call.estimate).consume("parallel", 1);
     }
+    if call.budget {
+        acquire = acquire.and(BUDGET).cascade(false).consume("usd", call.estimate);
+    }
     let mut lease = match acquire.await {
         Ok(lease) => lease,
-        Err(Error::Refused(_)) => return Ended::Refused,
-        Err(error) if error.is_unavailable() => return Ended::Unavailable,
+        Err(Error::Refused(_)) => return (Ended::Refused, false),
+        Err(error) if error.is_unavailable() => return (Ended::Unavailable, false),
         Err(error) => panic!("{error}"),
     };
+    let observed = lease.observed_limits();
+    assert!(
+        observed
+            .iter()
+            .all(|status| status.entity.as_str() == call.entity && status.resource.as_str() == RESOURCE),
+        "{observed:?}"
+    );
+    let passed = !observed.is_empty();
     if drawn.is_multiple_of(9) {
         drop(lease);
-        return Ended::Dropped;
+        return (Ended::Dropped, passed);
     }
     let correction = i64::try_from(call.used).unwrap() - i64::try_from(call.estimate).unwrap();
     lease.adjust("tpm", correction);
     if call.all_kinds {
         lease.adjust("spend", correction);
     }
+    if call.budget {
+        lease.adjust("usd", correction);
+    }
     match lease.commit().await {
-        Ok(()) => Ended::Committed,
-        Err(error) if error.is_unavailable() => Ended::CommitQueued,
+        Ok(()) => (Ended::Committed, passed),
+        Err(error) if error.is_unavailable() => (Ended::CommitQueued, passed),
         Err(error) => panic!("{error}"),
     }
 }

@@ -58,6 +58,8 @@ impl Ended {
     }
 }
 
+/// What follows the outcome of a call that took nothing of its entity's bucket.
+const PASSED: &str = " passed";
 /// The last line of a process that shut down with nothing unwritten.
 const SETTLED: &str = "settled";
 
@@ -76,6 +78,8 @@ pub(crate) struct Call<'a> {
     pub(crate) used: u64,
     /// It also takes the estimate of a quota, and a permit.
     pub(crate) all_kinds: bool,
+    /// It also takes the estimate of the entity's quota on another resource, which has no parent.
+    pub(crate) budget: bool,
 }
 
 impl Ledger {
@@ -90,17 +94,21 @@ impl Ledger {
             estimate,
             used,
             all_kinds,
+            budget,
         } = call;
         let kinds = if *all_kinds { "all" } else { "rates" };
+        let resources = if *budget { "both" } else { "one" };
         // One write, so that no line is ever torn by the end of the process.
         self.0
-            .write_all(format!("{entity} {parent} {estimate} {used} {kinds}\n").as_bytes())
+            .write_all(format!("{entity} {parent} {estimate} {used} {kinds} {resources}\n").as_bytes())
             .unwrap();
     }
 
-    pub(crate) fn ended(&mut self, ended: Ended) {
+    /// `passed`: the mode of the entity let the call pass, and nothing was taken of its bucket.
+    pub(crate) fn ended(&mut self, ended: Ended, passed: bool) {
+        let passed = if passed { PASSED } else { "" };
         self.0
-            .write_all(format!("{}\n", ended.word()).as_bytes())
+            .write_all(format!("{}{passed}\n", ended.word()).as_bytes())
             .unwrap();
     }
 
@@ -159,22 +167,29 @@ fn add(books: &mut Books, lines: &[&str], settled: bool) {
     let parts: Vec<&str> = lines[0].split(' ').collect();
     let number = |at: usize| parts[at].parse::<i64>().unwrap();
     let (estimate, used) = (number(2), number(3));
-    let limits = [("rpm", 1, 1), ("tpm", estimate, used), ("spend", estimate, used)];
-    let limits = if parts[4] == "all" {
-        &limits[..]
-    } else {
-        &limits[..2]
-    };
-    for entity in &parts[..2] {
-        for &(limit, asked, used) in limits {
-            let (fewest, most) = match lines.get(1) {
-                Some(word) => Ended::parse(word).consumed(asked, used, settled),
-                // Killed in between: nothing, what was asked, or what was used.
-                None => (0, asked.max(used)),
-            };
-            let entry = books.entry(((*entity).to_owned(), limit)).or_default();
-            entry.certain += fewest;
-            entry.unconfirmed += most - fewest;
-        }
+    let mut limits = vec![("rpm", 1, 1), ("tpm", estimate, used)];
+    limits.extend((parts[4] == "all").then_some(("spend", estimate, used)));
+    let mut charged: Vec<(&str, &'static str, i64, i64)> = parts[..2]
+        .iter()
+        .flat_map(|entity| {
+            limits
+                .iter()
+                .map(|(limit, asked, used)| (*entity, *limit, *asked, *used))
+        })
+        .collect();
+    charged.extend((parts[5] == "both").then_some((parts[0], "usd", estimate, used)));
+    for (entity, limit, asked, used) in charged {
+        let (fewest, most) = match lines
+            .get(1)
+            .map(|outcome| outcome.strip_suffix(PASSED).ok_or(*outcome))
+        {
+            Some(Ok(_)) if entity == parts[0] && limit != "usd" => (0, 0),
+            Some(Ok(word) | Err(word)) => Ended::parse(word).consumed(asked, used, settled),
+            // Killed in between: nothing, what was asked, or what was used.
+            None => (0, asked.max(used)),
+        };
+        let entry = books.entry((entity.to_owned(), limit)).or_default();
+        entry.certain += fewest;
+        entry.unconfirmed += most - fewest;
     }
 }

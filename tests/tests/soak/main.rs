@@ -23,10 +23,16 @@ struct Size {
     entities: usize,
     /// Rounds of faults, spread over the time.
     rounds: u32,
+    /// Of what is killed, and when.
+    seed: u64,
 }
 
 impl Size {
     fn from_environment() -> Self {
+        let seed = std::env::var("ZAE_SOAK_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
+        let seed = seed.unwrap_or_else(|| fastrand::u64(..));
         let long = std::env::var("ZAE_SOAK").is_ok_and(|length| length == "long");
         if long {
             Self {
@@ -34,6 +40,7 @@ impl Size {
                 clients: 8,
                 entities: 2_000,
                 rounds: 10,
+                seed,
             }
         } else {
             Self {
@@ -41,6 +48,7 @@ impl Size {
                 clients: 8,
                 entities: 120,
                 rounds: 2,
+                seed,
             }
         }
     }

@@ -6,20 +6,29 @@ use std::time::{Duration, Instant, SystemTime};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use serde_json::{Value as Json, json};
-use zae_limiter::NewEntity;
+use zae_limiter::{ConfigChange, ConfigLevel, Limit, Mode, NewEntity};
 
 use crate::client::{
-    HOLDERS, NEVER_KILLED, PARENTS, PERMITS, RESOURCE, TABLE, default_limits, limiter, parent_limits,
-    permits_of,
+    BUDGET, HOLDERS, NEVER_KILLED, PARENTS, PERMITS, RESOURCE, TABLE, default_limits, limiter, mode_of,
+    parent_limits, permits_of, small_limits,
 };
 use crate::ledger::{self, Booked};
 use crate::processes::{Process, Table};
 use crate::{Size, usage, wire};
 
 /// The limits whose consumption is counted.
-const LIMITS: [&str; 3] = ["rpm", "tpm", "spend"];
+const LIMITS: [&str; 4] = ["rpm", "tpm", "spend", "usd"];
 /// How long the table is unavailable each time.
 const DOWNTIME: Duration = Duration::from_secs(3);
+
+/// What happens once a round, in any order.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    TableStops,
+    TableIsKilled,
+    /// A client is killed while the table responds.
+    ClientIsKilled,
+}
 
 pub(crate) fn soak(size: Size) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("soak-{}", std::process::id()));
@@ -33,39 +42,49 @@ pub(crate) fn soak(size: Size) {
         .map(|number| Client::start(&table, &folder, number, 0, size))
         .collect();
     println!(
-        "{} clients, {} entities, {} s",
+        "{} clients, {} entities, {} s, ZAE_SOAK_SEED={}",
         size.clients,
         size.entities,
-        size.time.as_secs()
+        size.time.as_secs(),
+        size.seed
     );
 
+    let mut random = fastrand::Rng::with_seed(size.seed);
     let mut killed = 0;
+    let mut kill_one = |clients: &mut Vec<Client>, table: &Table, random: &mut fastrand::Rng| {
+        // Only clients without chunks, see client.rs.
+        let number = random.usize(..NEVER_KILLED);
+        let client = &mut clients[number];
+        client.process.kill();
+        killed += 1;
+        *client = Client::start(table, &folder, number, client.life + 1, size);
+    };
     for round in 0..size.rounds {
-        let pause = size.time / size.rounds / 5;
-        std::thread::sleep(pause);
-        table.process.signal("STOP");
-        std::thread::sleep(DOWNTIME);
-        table.process.signal("CONT");
+        let mut faults = [Fault::TableStops, Fault::ClientIsKilled, Fault::TableIsKilled];
+        random.shuffle(&mut faults);
+        for fault in faults {
+            std::thread::sleep((size.time / size.rounds / 4).mul_f64(0.5 + random.f64()));
+            match fault {
+                Fault::ClientIsKilled => kill_one(&mut clients, &table, &mut random),
+                Fault::TableStops => {
+                    table.process.signal("STOP");
+                    std::thread::sleep(DOWNTIME);
+                    // Its writes are under way: the table carries them out afterwards.
+                    kill_one(&mut clients, &table, &mut random);
+                    table.process.signal("CONT");
+                }
+                Fault::TableIsKilled => {
+                    table.process.kill();
+                    std::thread::sleep(DOWNTIME);
+                    table.restart();
+                }
+            }
+        }
         if round == size.rounds / 2 {
             std::fs::write(folder.join("half"), "").unwrap();
         }
-        std::thread::sleep(pause);
-        // Only clients without chunks, see client.rs.
-        for number in [
-            usize::try_from(round).unwrap() % NEVER_KILLED,
-            usize::try_from(round + 1).unwrap() % NEVER_KILLED,
-        ] {
-            let client = &mut clients[number];
-            client.process.kill();
-            killed += 1;
-            *client = Client::start(&table, &folder, number, client.life + 1, size);
-        }
-        std::thread::sleep(pause);
-        table.process.kill();
-        std::thread::sleep(DOWNTIME);
-        table.restart();
-        std::thread::sleep(pause);
     }
+    std::thread::sleep(size.time / size.rounds / 4);
     let living = (0..size.clients).map(permits_of).sum();
     runtime.block_on(permits_are_of_the_living(&table.endpoint(), living));
     std::fs::write(folder.join("stop"), "").unwrap();
@@ -137,6 +156,8 @@ async fn prepare(endpoint: &str, size: Size) {
         .set_resource_defaults(RESOURCE, default_limits())
         .await
         .unwrap();
+    let usd = "usd:1000000000 per year".parse().unwrap();
+    repository.set_resource_defaults(BUDGET, [usd]).await.unwrap();
     for parent in 0..PARENTS {
         let parent = format!("org-{parent}");
         repository.create_entity(NewEntity::new(&parent)).await.unwrap();
@@ -149,7 +170,18 @@ async fn prepare(endpoint: &str, size: Size) {
         let entity = NewEntity::new(format!("user-{number}"));
         let entity = entity.parent(format!("org-{}", number % PARENTS)).cascade(true);
         repository.create_entity(entity).await.unwrap();
+        if let Some(mode) = mode_of(number) {
+            let user = format!("user-{number}").parse().unwrap();
+            let level = ConfigLevel::Entity(user, RESOURCE.parse().unwrap());
+            let change = ConfigChange::new().limits(small_limits()).mode(mode);
+            repository.set_config(&level, change).await.unwrap();
+        }
     }
+}
+
+/// The mode of a user, by its name.
+fn user_mode(entity: &str) -> Option<Mode> {
+    mode_of(entity.strip_prefix("user-")?.parse().ok()?)
 }
 
 /// Waits until the permits of killed clients have expired: then those that are held are those of living clients, and no others.
@@ -246,7 +278,7 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
         },
     ) in &books
     {
-        let is_quota = *limit == "spend";
+        let is_quota = ["spend", "usd"].contains(limit);
         let attribute = |field: &str| {
             let kind = if is_quota { "q" } else { "b" };
             let name = format!("{kind}_{limit}_{field}");
@@ -267,14 +299,20 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
         assert_eq!(usage, tokens, "{entity} {limit}: usage and consumption");
         let limits = if entity.starts_with("org") {
             parent_limits(true)
+        } else if user_mode(entity).is_some() {
+            small_limits()
         } else {
             default_limits()
         };
-        let most = limits.iter().find(|one| one.name().as_str() == *limit).unwrap();
-        match most.rate() {
+        match limits
+            .iter()
+            .find(|one| one.name().as_str() == *limit)
+            .and_then(Limit::rate)
+        {
             Some(rate) => {
                 let millis = i128::try_from(elapsed.as_millis()).unwrap();
-                let bound = most.burst().millis() + rate.refill_amount().millis() * millis / 1_000;
+                let period = i128::from(rate.refill_period_seconds()) * 1_000;
+                let bound = rate.burst().millis() + rate.refill_amount().millis() * millis / period;
                 let had = consumed + attribute("tk");
                 assert!(had <= bound, "{entity} {limit}: more than burst and refill");
             }

@@ -30,6 +30,8 @@ pub(super) struct Ledger {
     limits: LimitSet,
     /// Net tokens admitted, by quota and the end of the period.
     admitted: BTreeMap<(LimitName, Timestamp), i64>,
+    /// What was added to a quota, by the end of the period.
+    topped_up: BTreeMap<(LimitName, Timestamp), i64>,
     held: BTreeMap<u64, Held>,
     /// The number of the last lease.
     next: u64,
@@ -60,6 +62,7 @@ impl Ledger {
         Arc::new(Mutex::new(Self {
             limits,
             admitted: BTreeMap::new(),
+            topped_up: BTreeMap::new(),
             held: BTreeMap::new(),
             next: 0,
             violations: Vec::new(),
@@ -70,6 +73,16 @@ impl Ledger {
 
     fn cap(&self, limit: &LimitName) -> u64 {
         self.limits.get(limit).map_or(0, |limit| limit.capacity().get())
+    }
+
+    /// Somebody may have topped up quotas of the bucket.
+    pub(super) fn sees(&mut self, image: &Image) {
+        for (name, quota) in &image.quotas {
+            if let Some(until) = quota.topped_up_until {
+                let tokens = i64::try_from(quota.topped_up / 1_000).unwrap();
+                self.topped_up.insert((name.clone(), until), tokens);
+            }
+        }
     }
 
     /// A call was admitted. `before` is the item when it was made, and `after` when it had its outcome.
@@ -116,7 +129,8 @@ impl Ledger {
     }
 
     fn admit(&mut self, name: &LimitName, period: Timestamp, amount: i64, at: i64) {
-        let cap = self.cap(name).cast_signed();
+        let topped_up = self.topped_up.get(&(name.clone(), period));
+        let cap = self.cap(name).cast_signed() + topped_up.copied().unwrap_or(0);
         let admitted = self.admitted.entry((name.clone(), period)).or_default();
         *admitted += amount;
         if *admitted > cap {

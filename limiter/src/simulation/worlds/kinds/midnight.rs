@@ -1,4 +1,5 @@
-//! The minute around a midnight: processes with wrong clocks that lose responses, die, and are cut off from the table.
+//! The minute around a midnight: processes with wrong clocks that lose responses, die, and are cut off from the table,
+//! while somebody tops up their quotas.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -21,6 +22,7 @@ use crate::simulation::expiry::forget_expired;
 use crate::simulation::faults::Scenario;
 use crate::simulation::port::Port;
 use crate::simulation::run::connect;
+use crate::simulation::top_ups::top_up_buckets;
 use crate::simulation::traffic::RESOURCE;
 use crate::simulation::world::{Shared, World, lock};
 
@@ -59,6 +61,7 @@ pub(super) struct Outcome {
     pub(super) died: u64,
     pub(super) lost: u64,
     pub(super) writes: u64,
+    pub(super) top_ups: usize,
     pub(super) roll_overs: u64,
     /// Thousandths of permits.
     pub(super) reclaimed: i128,
@@ -174,6 +177,9 @@ impl Stage {
                 let after = periods(&self.world, &self.key);
                 let at = lock(&self.world).clock.millis();
                 let mut ledger = self.ledger.lock().unwrap();
+                if let Some(image) = image(&self.world, &self.key) {
+                    ledger.sees(&image);
+                }
                 ledger.granted(process, lease, amounts, (&before, &after), at)
             }
             Err(Error::Refused(_)) => return self.count(|outcome| outcome.refused += 1),
@@ -282,6 +288,8 @@ async fn play(night: &Night) -> Outcome {
     let mut processes: Vec<_> = of_each.map(|stage| start(stage, &mut random)).collect();
     let mut others = JoinSet::new();
     others.spawn(forget_expired(world.clone()));
+    let of_top_ups = fastrand::Rng::with_seed(night.seed.wrapping_add(33));
+    others.spawn(top_up_buckets(world.clone(), &["spend", "sessions"], of_top_ups));
     let end = Instant::now() + night.each_side * 2;
     while Instant::now() < end && !stages.iter().any(Stage::is_broken) {
         sleep(Duration::from_millis(random.u64(300..=2_000))).await;
@@ -370,6 +378,7 @@ async fn finish(
         .violations
         .extend(judged.map(|violation| format!("{} at {} ms", violation.what, violation.at)));
     outcome.writes = world.oracle.writes;
+    outcome.top_ups = world.oracle.top_ups.len();
     (outcome.roll_overs, outcome.reclaimed) = (world.oracle.kinds.roll_overs, world.oracle.kinds.reclaimed);
     outcome
 }

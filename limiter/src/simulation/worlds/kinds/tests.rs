@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fleet::{self, Load};
 use super::midnight::{self, Night};
-use crate::simulation::{Mutation, is_long};
+use crate::simulation::{Mutation, count_acquires, is_long};
 
 /// Midnights in Berlin, in UTC, and the next one: of a common day, those around the day of 23 hours and the one of 25 hours,
 /// and those around a leap day.
@@ -41,6 +41,7 @@ fn crowded_night(seed: u64, midnight: &'static str) -> Night {
 }
 
 fn hold_at_midnight(name: &str, night: impl Fn(u64, &'static str) -> Night, seeds: u64, midnights: usize) {
+    let mut lost = 0;
     for round in 0..seeds {
         for (seed, (midnight, next)) in (round * 100..).zip(&MIDNIGHTS[..midnights]) {
             let outcome = midnight::simulate(&night(seed, midnight));
@@ -51,7 +52,8 @@ fn hold_at_midnight(name: &str, night: impl Fn(u64, &'static str) -> Night, seed
                 .collect();
             eprintln!(
                 "{name}, {midnight}, seed {seed}: {} calls, {} admitted, {} refused, {} unavailable, {} writes; {} processes \
-                 died, {} leases lost, {} permits taken back, at most {} held; {} periods rolled over, admitted {}; {} violations",
+                 died, {} leases lost, {} permits taken back, at most {} held; {} top-ups; {} periods rolled over, \
+                 admitted {}; {} violations",
                 outcome.calls,
                 outcome.admitted,
                 outcome.refused,
@@ -61,6 +63,7 @@ fn hold_at_midnight(name: &str, night: impl Fn(u64, &'static str) -> Night, seed
                 outcome.lost,
                 outcome.reclaimed / 1_000,
                 outcome.most_held,
+                outcome.top_ups,
                 outcome.roll_overs,
                 days.join(" and "),
                 outcome.violations.len()
@@ -72,10 +75,13 @@ fn hold_at_midnight(name: &str, night: impl Fn(u64, &'static str) -> Night, seed
             );
             let days: Vec<String> = outcome.days.keys().map(ToString::to_string).collect();
             assert_eq!(days, [*midnight, *next], "the days end at midnight in Berlin");
-            assert!(outcome.refused > 0 && outcome.died > 0 && outcome.lost > 0 && outcome.reclaimed > 0);
-            assert!(outcome.roll_overs > 1, "{outcome:?}");
+            assert!(outcome.refused > 0 && outcome.died > 0 && outcome.reclaimed > 0);
+            lost += outcome.lost;
+            count_acquires(outcome.calls);
+            assert!(outcome.roll_overs > 1 && outcome.top_ups > 1, "{outcome:?}");
         }
     }
+    assert!(lost > 0);
 }
 
 #[test]
