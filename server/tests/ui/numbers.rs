@@ -201,7 +201,8 @@ async fn csv_and_json_have_the_same_rows() {
             "capacity",
             "refill",
             "from",
-            "used"
+            "used",
+            "mode"
         ]
     );
     let lines: Vec<Vec<_>> = lines.map(|line| line.split(',').collect()).collect();
