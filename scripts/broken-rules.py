@@ -84,7 +84,7 @@ RULES = [
     ("ProbesWithoutPause", BUCKET + "backoff.rs", "let most = doubled(FIRST_PROBE, probes).min(LONGEST_PROBE);", "let most = doubled(FIRST_PROBE, probes).min(Duration::from_millis(1));", "an_outage_is_quiet"),
     ("RetriesWithoutPace", BUCKET + "table_health.rs", "self.retry_pace().reserve(self.clock.elapsed())", "self.retry_pace().reserve(self.clock.elapsed()) * 0", "an_outage_is_quiet"),
     ("ThrottlingOpensBreaker", BUCKET + "actor.rs", "WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) => {\n                    shared", "WriteOutcome::Lost(reason) | WriteOutcome::NotSent(reason) | WriteOutcome::Throttled(reason) => {\n                    shared", "throttling_does_not_open"),
-    ("CountedCallsAreFree", BUCKET + "outage_fraction.rs", "let mut own = own.changed(*change);", "let mut own = own.changed(*change * 0);", "while_the_table_comes_and_goes"),
+    ("CountedCallsAreFree", BUCKET + "outage_fraction.rs", "own.changed(*change));", "own.changed(*change * 0));", "while_the_table_comes_and_goes"),
     ("SettlingWaitsForTraffic", CORE + "mod.rs", "!has_older && (has_newer || self.has_nothing_to_do())", "!has_older && !has_newer && self.has_nothing_to_do()", "acquire::bucket_task"),
     ("DisconnectsAreFree", "limiter/src/tower/call.rs", "refund_on_disconnect: false,", "refund_on_disconnect: true,", "acquire::layer_costs"),
     # Quotas and limits on calls in flight.

@@ -9,8 +9,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use zae_limiter::StackName;
 
 use crate::commands::{
-    acquire, audit, available, bucket, check, completions, config, entity, limits, local, man, migrate, mode,
-    prices, resource, serve, stack, system, ui, usage, version,
+    acquire, audit, available, bucket, buckets, check, completions, config, entity, limits, local, man,
+    migrate, mode, prices, resource, serve, stack, system, ui, usage, version,
 };
 use crate::deferred::Deferred;
 use crate::output::{Color, Format};
@@ -107,6 +107,8 @@ pub(crate) enum Command {
     Acquire(Deferred<acquire::Arguments>),
     /// Show how many tokens are available
     Available(Deferred<available::Arguments>),
+    /// Show what an entity has used and holds now, on every resource
+    Buckets(Deferred<buckets::Arguments>),
     /// Add to what is left of a limit now
     TopUp(Deferred<bucket::TopUp>),
     /// Make limits as if nothing were used

@@ -49,6 +49,9 @@ pub(crate) enum Error {
         place: Place,
     },
 
+    #[error("{error} ({place})")]
+    Unreachable { error: Box<Error>, place: Place },
+
     #[error("{message}")]
     Usage { message: String },
 
@@ -69,7 +72,9 @@ pub(crate) enum Error {
     #[error("{}", mistakes_text(mistakes))]
     Options { mistakes: Vec<String> },
 
-    #[error("no AWS region is set; pass --region, or set AWS_REGION or a region in the AWS profile")]
+    #[error(
+        "no AWS region is set; pass --region, or set AWS_REGION or a region in the AWS profile; --embedded FILE needs none of them"
+    )]
     NoRegion,
 
     #[error("{operation} on table {table} failed: {problem}")]
@@ -182,6 +187,22 @@ impl Error {
         }
     }
 
+    /// Whether nothing responded, so that the endpoint or the region may be wrong.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        use zae_limiter::error::Unavailable;
+        match self {
+            Self::Limiter { source } => {
+                let no_response = matches!(
+                    source,
+                    zae_limiter::Error::Unavailable(Unavailable::NoResponse { .. })
+                );
+                no_response && crate::connect::is_unavailable(source)
+            }
+            Self::Stack { source } => crate::connect::is_unreachable(source),
+            _ => false,
+        }
+    }
+
     /// The same error with account, region and endpoint.
     pub(crate) fn in_place(self, place: Place) -> Self {
         use zae_limiter::stack::Error as Stack;
@@ -241,6 +262,7 @@ impl Error {
     pub(crate) fn exit(&self) -> Exit {
         use zae_limiter::Error as Limiter;
         match self {
+            Self::Unreachable { error, .. } => error.exit(),
             Self::Limiter { source } if crate::connect::is_unavailable(source) => Exit::Unavailable,
             Self::Limiter { source } => match source {
                 Limiter::Refused(_) => Exit::Limited,
@@ -316,6 +338,7 @@ impl Error {
                 _ => "stack_failed",
             },
             Self::NewStack { .. } => "code_missing",
+            Self::Unreachable { error, .. } => error.kind(),
             Self::Template { .. } | Self::Options { .. } => "invalid_options",
             Self::Server { source } => match source {
                 zae_limiter_server::Error::TokensRequired { .. } => "invalid_argument",
@@ -375,6 +398,9 @@ fn mistakes_text(mistakes: &[String]) -> String {
 }
 
 fn causes(error: &Error) -> Vec<String> {
+    if let Error::Unreachable { error, .. } = error {
+        return causes(error);
+    }
     let mut found = vec![];
     let mut next = error.source();
     while let Some(cause) = next {

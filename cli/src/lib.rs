@@ -28,6 +28,7 @@ mod exit;
 mod file_lines;
 #[doc(hidden)]
 pub mod hostile;
+mod money;
 mod output;
 mod parse;
 

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use zae_limiter::money::MicroDollars;
 use zae_limiter::{ConfigLevel, LimitName, Resource, Timestamp};
 
 const UNITS: [(&str, u64); 5] = [
@@ -72,13 +73,10 @@ pub(crate) fn endpoint(text: &str) -> Result<String, String> {
     }
 }
 
-/// A number of tokens of a limit: `tpm:500`.
+/// A number of tokens of a limit: `tpm:500`, `usd:$5`.
 pub(crate) fn amount(text: &str) -> Result<(LimitName, u64), String> {
     let (name, number) = limit_and_number(text)?;
-    let number = number
-        .parse()
-        .map_err(|_| format!("{number:?} is not a whole number of tokens"))?;
-    Ok((name, number))
+    Ok((name, tokens(number)?))
 }
 
 /// A number of tokens of a limit, of the first resource of a call or another one: `tpm:500`, `budget/usd:12`.
@@ -99,14 +97,27 @@ pub(crate) fn on_resource<T: FromStr>(text: &str) -> Result<OnResource<T>, Strin
         None => (None, text),
     };
     let (limit, number) = limit_and_number(amount)?;
-    let tokens = number
-        .parse()
-        .map_err(|_| format!("{number:?} is not a whole number of tokens"))?;
     Ok(OnResource {
         resource,
         limit,
-        tokens,
+        tokens: tokens(number)?,
     })
+}
+
+/// A number of tokens, or money such as `$12.50` as that of its millionths of a dollar.
+fn tokens<T: FromStr>(text: &str) -> Result<T, String> {
+    let (sign, amount) = text.strip_prefix('-').map_or(("", text), |amount| ("-", amount));
+    let number = if amount.starts_with('$') {
+        let money = amount
+            .parse::<MicroDollars>()
+            .map_err(|error| error.to_string())?;
+        format!("{sign}{}", money.get())
+    } else {
+        text.to_owned()
+    };
+    number
+        .parse()
+        .map_err(|_| format!("{text:?} is not a whole number of tokens"))
 }
 
 fn limit_and_number(text: &str) -> Result<(LimitName, &str), String> {
@@ -200,6 +211,12 @@ mod tests {
         let other = on_resource::<u64>("org/budget/usd:12").unwrap();
         assert_eq!(other.resource.unwrap().as_str(), "org/budget");
         assert_eq!((other.limit.as_str(), other.tokens), ("usd", 12));
+        assert_eq!(amount("usd:$12.50").map(|(_, amount)| amount), Ok(12_500_000));
+        let back = on_resource::<i64>("budget/usd:-$0.01").unwrap();
+        assert_eq!(back.tokens, -10_000);
+        for wrong in ["usd:$", "usd:$-1", "usd:-$1", "usd:$1.0000001"] {
+            assert!(amount(wrong).is_err(), "{wrong}");
+        }
         for wrong in ["/usd:1", "budget/usd", "budget/:1", "budget/usd:-1", "5/usd:1"] {
             assert!(on_resource::<u64>(wrong).is_err(), "{wrong}");
         }

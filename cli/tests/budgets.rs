@@ -72,6 +72,91 @@ fn a_quota_is_topped_up_once() {
 }
 
 #[test]
+fn a_budget_is_written_and_shown_as_money() {
+    let bench = Bench::new();
+    bench.ok(&[
+        "entity",
+        "set-limits",
+        "team-1",
+        "-r",
+        "budget",
+        "-l",
+        "usd:$10 per year",
+        "-l",
+        "n:9 at once for 1h",
+    ]);
+    let shown = bench.ok(&["entity", "get-limits", "team-1", "-r", "budget"]);
+    assert!(
+        shown.contains("$10.00") && shown.contains("9 at once for 1h"),
+        "{shown}"
+    );
+    let stored = bench.json(&["entity", "get-limits", "team-1", "-r", "budget"]);
+    assert_eq!(stored["limits"][1]["quota"], 10_000_000);
+    let taken = bench.ok(&[
+        "acquire",
+        "team-1",
+        "budget",
+        "-c",
+        "usd:$9.50",
+        "--adjust",
+        "usd:-$0.50",
+    ]);
+    assert!(
+        taken.contains("used usd:$9.00") && taken.contains("$0.50"),
+        "{taken}"
+    );
+    let refused = bench
+        .run(&["acquire", "team-1", "budget", "-c", "usd:$2"])
+        .expect_exit(75);
+    assert!(refused.stdout.contains("$2.00"), "{refused:?}");
+    let made = bench.ok(&["top-up", "team-1", "budget", "usd:$5"]);
+    assert!(
+        made.starts_with("topped up usd of team-1 on budget by $5.00\nleft: $6.00 until "),
+        "{made}"
+    );
+    let left = bench.ok(&["available", "team-1", "budget"]);
+    assert!(left.contains("Topped up") && left.contains("$6.00"), "{left}");
+
+    let buckets = bench.ok(&["buckets", "team-1"]);
+    let usd = buckets.lines().find(|line| line.contains("usd")).unwrap();
+    assert!(
+        usd.contains("$6.00") && usd.contains("$9.00") && usd.contains("$15.00"),
+        "{buckets}"
+    );
+    let json = bench.json(&["buckets", "team-1"]);
+    let limits = &json["buckets"][0]["limits"];
+    assert_eq!(
+        (&limits[0]["kind"], &limits[0]["held"], &limits[0]["burst"]),
+        (&json!("concurrency"), &json!(0), &json!(9))
+    );
+    let usd = &limits[1];
+    assert_eq!(
+        (
+            &usd["kind"],
+            &usd["used"],
+            &usd["available"],
+            &usd["burst"],
+            &usd["capacity"]
+        ),
+        (
+            &json!("quota"),
+            &json!(9_000_000),
+            &json!(6_000_000),
+            &json!(15_000_000),
+            &json!(10_000_000)
+        )
+    );
+    assert!(usd["resets_at"].is_string(), "{usd}");
+    let nothing = bench.ok(&["buckets", "team-2"]);
+    assert_eq!(nothing.trim(), "0 buckets: team-2 has used nothing yet");
+    let capacity = bench.ok(&["resource", "capacity", "budget", "--limit", "usd"]);
+    assert!(
+        capacity.contains("$15.00") && capacity.contains("60.0%"),
+        "{capacity}"
+    );
+}
+
+#[test]
 fn limits_are_reset() {
     let bench = team();
     bench.run(&["reset", "team-1", "gpt-4"]).expect_exit(2);

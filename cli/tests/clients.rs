@@ -26,7 +26,7 @@ fn the_python_client_works() {
     let shown = [output.stdout, output.stderr].concat();
     let shown = String::from_utf8_lossy(&shown).into_owned();
     assert!(
-        output.status.success() && shown.contains("Ran 19 tests"),
+        output.status.success() && shown.contains("Ran 20 tests"),
         "{shown}"
     );
 }

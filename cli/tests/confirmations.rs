@@ -21,12 +21,13 @@ const ON_A_TABLE: [&[&str]; 9] = [
 const ON_A_STACK: [&str; 3] = ["delete", "deploy", "upgrade"];
 
 /// Commands that do not ask: they read, or what they write can be written back by the same command. `usage redrive` deletes a dead letter
-/// after it is counted, `local down` deletes the data of a local cloud, and `top-up` takes nothing away. A new command belongs here, or asks.
-const WITHOUT_A_QUESTION: [&str; 51] = [
+/// after it is counted, `local down` deletes the data of a local cloud, and `top-up` only adds. A new command belongs here, or asks.
+const WITHOUT_A_QUESTION: [&str; 52] = [
     "acquire",
     "audit archive",
     "audit list",
     "available",
+    "buckets",
     "cfn-template",
     "check",
     "completions",

@@ -61,7 +61,10 @@ fn no_credentials() {
 fn a_wrong_endpoint_is_unavailable() {
     let result = at("http://127.0.0.1:9", true, &["resource", "list"]).expect_exit(69);
     assert!(
-        result.stderr.contains("got no response") && result.stderr.contains("--endpoint-url"),
+        result.stderr.contains("got no response")
+            && result
+                .stderr
+                .ends_with("or try again later (region us-east-1, endpoint http://127.0.0.1:9)\n"),
         "{result:?}"
     );
     one_clean_line(&result);
@@ -115,7 +118,10 @@ fn stack_commands_at_a_wrong_endpoint() {
     for command in STACK_COMMANDS {
         let result = at("http://127.0.0.1:9", true, command).expect_exit(69);
         assert!(
-            result.stderr.contains("got no response") && result.stderr.contains("--endpoint-url"),
+            result.stderr.contains("got no response")
+                && result
+                    .stderr
+                    .ends_with("and the network (region us-east-1, endpoint http://127.0.0.1:9)\n"),
             "{result:?}"
         );
         one_clean_line(&result);
@@ -364,6 +370,13 @@ fn stack_commands_name_the_missing_option() {
     assert!(result.stderr.contains("remove --embedded"), "{result:?}");
     let result = at("http://127.0.0.1:9", true, &["delete", "--yes"]).expect_exit(2);
     assert!(result.stderr.contains("--name"), "{result:?}");
+    let result = at("http://127.0.0.1:9", true, &["deploy", "my-app", "--yes"]).expect_exit(2);
+    assert!(
+        result
+            .stderr
+            .contains("options file my-app does not exist; the name of a stack is given with --name"),
+        "{result:?}"
+    );
     let result = at("http://127.0.0.1:9", true, &["plan", "--lambda-memory", "1"]).expect_exit(2);
     assert!(result.stderr.contains("lambda_memory"), "{result:?}");
 }
@@ -502,6 +515,30 @@ fn versions_need_no_region_and_no_table() {
         shown.starts_with("zae-limiter ") && shown.lines().count() == 1,
         "{shown}"
     );
+
+    let missing = responding(
+        400,
+        r#"{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"no"}"#,
+    );
+    let shown = at(&missing, true, &["version"]).expect_exit(0).stdout;
+    assert!(
+        shown.contains(&format!(
+            "\nno table: table limiter does not exist in {missing}; "
+        )),
+        "{shown}"
+    );
+    // A table that is named has to be there.
+    let told = at(&missing, true, &["-n", "my-app", "version"]).expect_exit(1);
+    assert!(told.stderr.contains("table my-app does not exist"), "{told:?}");
+}
+
+#[test]
+fn termination_protection_is_not_forgotten_by_a_command_that_does_not_wait() {
+    for ignored in [&["--no-wait"][..], &["--mode", "observe"]] {
+        let arguments = [&["deploy", "--termination-protection"][..], ignored].concat();
+        let result = at("http://127.0.0.1:9", true, &arguments).expect_exit(2);
+        assert!(result.stderr.contains("cannot be used with"), "{result:?}");
+    }
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use crate::tool::{Bench, result};
 
 /// Commands on a table, each with arguments that make it do something on the table of [`prepared`].
-const ON_A_TABLE: [&[&str]; 41] = [
+const ON_A_TABLE: [&[&str]; 42] = [
     &["acquire", "user-1", "gpt-4", "-c", "rpm:1"],
     &["available", "user-1", "gpt-4"],
     &["audit", "list", "-e", "user-1"],
+    &["buckets", "user-1"],
     &["check"],
     &["config", "get", "--level", "system"],
     &["config", "set", "--level", "system", "--on-unavailable", "allow"],

@@ -1,13 +1,14 @@
 //! Several servers on one table behind a load balancer, as processes.
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
-use zae_limiter::{Limit, RateLimiter};
+use zae_limiter::{Error, Limit, ManualClock, RateLimiter};
 use zae_limiter_testing::dynamodb_endpoint;
 
 use crate::serving::{NoResponse, Response, exchange_with};
@@ -31,31 +32,37 @@ impl Drop for Replica {
     }
 }
 
+/// Others have to know the address before the server listens.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// The arguments that name a table of the test process.
+fn served(table: &str) -> [&str; 6] {
+    let endpoint = dynamodb_endpoint();
+    ["-n", table, "--region", "us-east-1", "--endpoint-url", endpoint]
+}
+
 impl Replica {
     fn start(table: &str) -> Self {
         Self::with(table, None)
     }
 
     fn with(table: &str, tokens: Option<&str>) -> Self {
-        // Others have to know the port before the server listens.
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        Self::at(&format!("127.0.0.1:{port}"), table, tokens)
+        let address = free_address();
+        Self::at(&address, &address, &served(table), tokens)
     }
 
-    fn at(address: &str, table: &str, tokens: Option<&str>) -> Self {
+    fn at(address: &str, advertise: &str, table: &[&str], tokens: Option<&str>) -> Self {
         let mut process = Command::new(assert_cmd::cargo::cargo_bin!("zae-limiter"))
             .env_clear()
             .env("AWS_ACCESS_KEY_ID", "test")
             .env("AWS_SECRET_ACCESS_KEY", "test")
             .env("ZAE_LIMITER_REPLICA_SECRET", "a secret that replicas share")
             .envs(tokens.map(|tokens| ("ZAE_LIMITER_TOKENS", tokens)))
-            .args(["-n", table, "--region", "us-east-1"])
-            .args(["--endpoint-url", dynamodb_endpoint()])
-            .args(["serve", "--listen", address, "--advertise", address])
+            .args(table)
+            .args(["serve", "--listen", address, "--advertise", advertise])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
@@ -382,10 +389,219 @@ fn an_idempotency_key_holds_on_all_replicas_if_the_request_names_its_owner() {
     drop(owner);
     let gone = acquire(&other, &[ONE, KEY, named]);
     assert_eq!((gone.status, gone.problem()), (410, "replica-gone"));
-    let restarted = Replica::at(&address, TABLE, Some(TOKENS));
+    let restarted = Replica::at(&address, &address, &served(TABLE), Some(TOKENS));
     for replica in [&restarted, &other] {
         let gone = acquire(replica, &[ONE, KEY, named]);
         assert_eq!((gone.status, gone.problem()), (410, "replica-gone"));
     }
     assert_eq!(acquire(&restarted, &[ONE, KEY]).status, 200);
+}
+
+/// What becomes of a request between two replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Passes,
+    /// The connection breaks before the owner has the request.
+    RequestLost,
+    /// The connection breaks before the response is back.
+    ResponseLost,
+    /// Nothing listens any more.
+    Gone,
+}
+
+/// The address that a replica advertises, from which requests are passed to it.
+struct Relay {
+    address: String,
+    fate: Arc<Mutex<Fate>>,
+    accepting: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Relay {
+    fn to(owner: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let fate = Arc::new(Mutex::new(Fate::Passes));
+        let now = fate.clone();
+        let accepting = std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if *now.lock().unwrap() == Fate::Gone {
+                    return;
+                }
+                let (now, owner) = (now.clone(), owner.clone());
+                std::thread::spawn(move || relay(stream, &owner, &now));
+            }
+        });
+        let accepting = Some(accepting);
+        Self {
+            address,
+            fate,
+            accepting,
+        }
+    }
+
+    fn set(&self, fate: Fate) {
+        *self.fate.lock().unwrap() = fate;
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.set(Fate::Gone);
+        // Wakes the thread up.
+        let _ = TcpStream::connect(&self.address);
+        let _ = self.accepting.take().unwrap().join();
+    }
+}
+
+/// Passes the requests of one connection on until it breaks.
+fn relay(mut client: TcpStream, owner: &str, fate: &Mutex<Fate>) -> Option<()> {
+    loop {
+        let request = message(&mut client)?;
+        let fate = *fate.lock().unwrap();
+        if matches!(fate, Fate::RequestLost | Fate::Gone) {
+            return None;
+        }
+        let mut server = TcpStream::connect(owner).ok()?;
+        server.write_all(&request).ok()?;
+        let response = message(&mut server)?;
+        if fate == Fate::ResponseLost {
+            return None;
+        }
+        client.write_all(&response).ok()?;
+    }
+}
+
+/// A request or a response, whole.
+fn message(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut bytes = vec![];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).ok()?;
+        bytes.extend(byte);
+    }
+    let head = String::from_utf8(bytes.clone()).unwrap().to_lowercase();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body).ok()?;
+    bytes.extend(body);
+    Some(bytes)
+}
+
+/// The four points at which the connection between two replicas can break, with and without the owner.
+#[test]
+fn a_commit_that_is_cut_off_while_it_is_forwarded_counts_once_or_says_that_the_owner_is_gone() {
+    const TABLE: &str = "replicas-forwarding";
+    create_table(TABLE);
+    let listen = free_address();
+    let relay = Relay::to(listen.clone());
+    let owner = Replica::at(&listen, &relay.address, &served(TABLE), None);
+    let other = Replica::start(TABLE);
+    let acquire = || {
+        let granted = exchange_with(&owner.address, "POST", "/v1/acquire", &[], &call("user-1")).unwrap();
+        assert_eq!(granted.status, 200, "{granted:?}");
+        granted.body["lease_id"].as_str().unwrap().to_owned()
+    };
+    let leases: Vec<_> = (0..4).map(|_| acquire()).collect();
+    let commit = |lease: &String| {
+        let path = format!("/v1/leases/{lease}/commit");
+        let adjust = json!({ "adjust": { "tpd": 10 } });
+        exchange_with(&other.address, "POST", &path, &[], &adjust).unwrap()
+    };
+    let cut_off = |lease: &String, fate| {
+        relay.set(fate);
+        let silent = commit(lease);
+        assert_eq!(
+            (silent.status, silent.problem()),
+            (503, "unavailable"),
+            "{silent:?}"
+        );
+        assert!(silent.header("retry-after").is_some(), "{silent:?}");
+        relay.set(Fate::Passes);
+    };
+
+    // The owner lives: the same request again finds out.
+    cut_off(&leases[0], Fate::RequestLost);
+    let first = commit(&leases[0]);
+    assert_eq!((first.status, &first.body["consumed"]["tpd"]), (200, &110.into()));
+    cut_off(&leases[1], Fate::ResponseLost);
+    let before = commit(&leases[1]);
+    assert_eq!((before.status, before.problem()), (410, "lease-ended"));
+    assert_eq!(before.body["ended"], "committed");
+
+    // The owner is killed: the client corrects without the lease.
+    cut_off(&leases[2], Fate::RequestLost);
+    cut_off(&leases[3], Fate::ResponseLost);
+    drop(owner);
+    drop(relay);
+    for lease in &leases[2..] {
+        let gone = commit(lease);
+        assert_eq!(
+            (gone.status, gone.problem()),
+            (410, "lease-owner-gone"),
+            "{gone:?}"
+        );
+        for replayed in [None, Some("true")] {
+            let key = ("idempotency-key", &**lease);
+            let adjusted = exchange_with(
+                &other.address,
+                "POST",
+                "/v1/adjust",
+                &[key],
+                &adjustment("user-1"),
+            );
+            let adjusted = adjusted.unwrap();
+            assert_eq!(adjusted.status, 200, "{adjusted:?}");
+            assert_eq!(adjusted.header("idempotency-replayed"), replayed);
+        }
+    }
+    // Only the correction whose first response was lost with its server counts twice.
+    let balancer = Balancer::of(std::slice::from_ref(&other));
+    assert_eq!(balancer.available("user-1"), CAPACITY - 4 * 110 - 10);
+}
+
+#[test]
+fn permits_of_a_replica_that_is_killed_come_back_when_they_expire() {
+    const EXPIRY: u64 = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("table.db");
+    let file = file.to_str().unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let limits = || [Limit::concurrency("parallel", 2, Duration::from_secs(EXPIRY)).unwrap()];
+    runtime.block_on(async {
+        let repository = RateLimiter::embedded_at(file).build_repository().await.unwrap();
+        repository.set_system_defaults(limits()).await.unwrap();
+    });
+    let start = || {
+        let address = free_address();
+        Replica::at(&address, &address, &["--embedded", file], None)
+    };
+    let (owner, other) = (start(), start());
+    let held = json!({ "entity": "user-1", "resource": "gpt-4", "consume": { "parallel": 2 } });
+    let acquire = |from: &Replica| {
+        let response = exchange_with(&from.address, "POST", "/v1/acquire", &[], &held).unwrap();
+        (response.status, response.body)
+    };
+    let (status, granted) = acquire(&owner);
+    assert_eq!(status, 200, "{granted}");
+    assert_eq!(acquire(&other).0, 429);
+    drop(owner);
+    let path = format!("/v1/leases/{}/commit", granted["lease_id"].as_str().unwrap());
+    let gone = exchange_with(&other.address, "POST", &path, &[], &json!({})).unwrap();
+    assert_eq!((gone.status, gone.problem()), (410, "lease-owner-gone"));
+    assert_eq!(acquire(&other).0, 429, "nobody can release them");
+    drop(other);
+
+    // Permits expire at the end of a quarter of the time, and two seconds are left for clocks that differ.
+    let clock = Arc::new(ManualClock::at(SystemTime::now().into()));
+    runtime.block_on(async {
+        let limiter = RateLimiter::embedded_at(file).clock(clock.clone()).await.unwrap();
+        let call = || limiter.acquire("user-1", "gpt-4").consume("parallel", 2);
+        let refused = call().await;
+        assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+        clock.advance(Duration::from_secs(EXPIRY + EXPIRY / 4 + 3));
+        call().await.unwrap().commit().await.unwrap();
+        limiter.shutdown().await;
+    });
 }

@@ -85,6 +85,15 @@ fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
             && plan.stdout.contains("BillingMode: \"PAY_PER_REQUEST\""),
         "{plan:?}"
     );
+    assert!(
+        plan.stdout.ends_with("\noutputs: 15 to add\n"),
+        "outputs are counted: {plan:?}"
+    );
+    let offline = demo(cloud, "plan", &["--offline"]).expect_exit(0);
+    assert_eq!(
+        offline.stdout, plan.stdout,
+        "a new stack is the same by templates"
+    );
     let file = cloud.bench.path("demo.plan");
     let file = file.to_str().unwrap();
     let json = demo(cloud, "plan", &["--json", "--out", file])
@@ -115,6 +124,13 @@ fn a_plan_is_stored_and_deployed_as_it_is(cloud: &Cloud) {
             .stdout
             .contains("no changes")
     );
+    for how in [&[][..], &["--offline"]] {
+        let tagged = demo(cloud, "plan", &[&["--tag", "team=a"], how].concat()).expect_exit(0);
+        assert!(
+            tagged.stdout.ends_with("tags:\n  + team: \"a\"\n"),
+            "{how:?}: {tagged:?}"
+        );
+    }
     let obsolete = on(
         cloud,
         &[

@@ -41,7 +41,7 @@ pub enum Error {
     #[error(transparent)]
     Refused(Arc<Refusal>),
 
-    /// The entity may not use the resource: their [mode](crate::Mode) is `disabled`. Nothing was taken. Refuse your caller;
+    /// The entity may not use the resource: the [mode](crate::Mode) is `disabled`. Nothing was taken. Refuse your caller;
     /// waiting does not help.
     #[error("entity {entity} may not use {resource}: the mode of the {} is disabled", level(*mode_from))]
     Disabled {
@@ -190,7 +190,7 @@ pub enum NotFound {
     },
 }
 
-/// What stands against a change, inside [`Error::Conflict`].
+/// Why a change is refused, inside [`Error::Conflict`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Conflict {
@@ -299,7 +299,7 @@ pub enum Unavailable {
     },
 }
 
-/// What does not fit, inside [`Error::Internal`].
+/// What does not fit this client, inside [`Error::Internal`].
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Internal {
@@ -387,8 +387,9 @@ impl Error {
     }
 
     /// Reports whether the table could not be used now: it could not be reached, did not respond, was throttled, other
-    /// writers kept changing the same item, or another process has locked its file. [`OnUnavailable`](crate::OnUnavailable) decides about these errors. Invalid
-    /// arguments, missing tables, denied permissions and a limiter that is shut down never count as unavailable.
+    /// writers kept changing the same item, or another process has locked its file.
+    /// [`OnUnavailable`](crate::OnUnavailable) decides about these errors. Invalid arguments, missing tables, denied
+    /// permissions and a limiter that is shut down never count as unavailable.
     pub fn is_unavailable(&self) -> bool {
         matches!(
             self,

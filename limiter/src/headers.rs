@@ -8,8 +8,8 @@ const MAX_INTEGER: u128 = 999_999_999_999_999;
 
 /// The fields `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and `Retry-After`.
 ///
-/// Each limit is a policy with its capacity as quota `q` and, as window `w`, the seconds in which that quota is
-/// refilled, or the length of a quota's period; a limit on calls in flight has no window. The policies of the entity itself on
+/// Each limit is a policy with its capacity as quota `q`, that of a quota with what it was topped up with, and, as window `w`,
+/// the seconds in which that quota is refilled, or the length of a quota's period; a limit on calls in flight has no window. The policies of the entity itself on
 /// the call's first resource have the names of its limits; those of another resource are named `RESOURCE/LIMIT`, and `@PARENT`
 /// follows in those of a parent.
 ///
@@ -36,7 +36,7 @@ impl RateLimitHeaders {
     pub fn admitted(statuses: &[LimitStatus]) -> Self {
         Self::new(statuses, |status| {
             // A full bucket gets no more.
-            let full = u64::try_from(status.available).is_ok_and(|there| there >= status.limit.burst().get());
+            let full = u64::try_from(status.available).is_ok_and(|there| there >= status.most());
             if full { None } else { next_token(status) }
         })
     }
@@ -59,8 +59,8 @@ impl RateLimitHeaders {
             return Self { fields: vec![] };
         };
         let policies = statuses.iter().map(|status| {
-            let limit = &status.limit;
-            let quota = integer(limit.capacity().get().into());
+            let quota = status.limit.capacity().get().saturating_add(status.topped_up);
+            let quota = integer(quota.into());
             let window = status
                 .window_seconds()
                 .map(|seconds| format!(";w={}", integer(seconds)));
@@ -142,11 +142,13 @@ mod tests {
             resource: Resource::parse("gpt-4").unwrap(),
             limit,
             available,
+            used: None,
             requested: 5,
             refused: retry_after != RetryAfter::Now,
             observed: false,
             retry_after,
             reset: None,
+            topped_up: 0,
         }
     }
 
@@ -194,6 +196,22 @@ mod tests {
                 r#"ratelimit: "spend";r=120;t=3600, "parallel";r=3"#
             ]
         );
+    }
+
+    #[test]
+    fn what_a_quota_was_topped_up_with_is_part_of_it() {
+        let quota = |available| LimitStatus {
+            topped_up: 200,
+            ..status(
+                "user-1",
+                "spend:500 per day".parse().unwrap(),
+                available,
+                RetryAfter::Now,
+            )
+        };
+        let shown = |available| text(RateLimitHeaders::admitted(&[quota(available)]));
+        assert!(shown(650)[0].contains(r#""spend";q=700"#), "{:?}", shown(650));
+        assert_eq!(shown(700)[1], r#"ratelimit: "spend";r=700"#, "nothing is used");
     }
 
     #[test]

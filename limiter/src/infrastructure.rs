@@ -1,4 +1,4 @@
-//! The limiter's own stack: declared with the builder, brought about on demand.
+//! The limiter's own stack: declared with the builder, deployed on demand.
 
 use std::fmt;
 use std::sync::Arc;
@@ -162,31 +162,6 @@ impl RateLimiter {
 }
 
 impl Repository {
-    /// The stacks of this project in the account and region of this repository, deployed by any tool.
-    ///
-    /// ```no_run
-    /// # async fn example() -> zae_limiter::Result<()> {
-    /// let repository = zae_limiter::RateLimiter::builder("my-app").build_repository().await?;
-    /// for stack in repository.list_stacks().await? {
-    ///     println!("{} in {}: {}", stack.user_name, stack.region, stack.status);
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub async fn list_stacks(&self) -> Result<Vec<Discovered>> {
-        let aws = self.aws()?;
-        let found = Stack::discover(aws).await;
-        found.map_err(|error| Error::Stack(Arc::new(error)))
-    }
-
-    /// The same while a limiter is built, which logs the warnings instead of returning them.
-    pub(crate) async fn ensure_on_build(&self) -> Result<()> {
-        let outcome = self.ensure_infrastructure().await?;
-        for warning in outcome.into_iter().flat_map(|outcome| outcome.warnings) {
-            tracing::warn!(stack = %self.name(), %warning, "the stack is not as declared");
-        }
-        Ok(())
-    }
-
     /// Brings the stack to what was declared: see [`RateLimiter::ensure_infrastructure`].
     pub async fn ensure_infrastructure(&self) -> Result<Option<Outcome>> {
         let Some(setup) = &self.inner.stack else {
@@ -203,6 +178,31 @@ impl Repository {
             return Ok(Some(outcome));
         }
         self.record_deployment(outcome).await.map(Some)
+    }
+
+    /// The same while a limiter is built, which logs the warnings instead of returning them.
+    pub(crate) async fn ensure_on_build(&self) -> Result<()> {
+        let outcome = self.ensure_infrastructure().await?;
+        for warning in outcome.into_iter().flat_map(|outcome| outcome.warnings) {
+            tracing::warn!(stack = %self.name(), %warning, "the stack is not as declared");
+        }
+        Ok(())
+    }
+
+    /// The stacks of this project in the account and region of this repository, deployed by any tool.
+    ///
+    /// ```no_run
+    /// # async fn example() -> zae_limiter::Result<()> {
+    /// let repository = zae_limiter::RateLimiter::builder("my-app").build_repository().await?;
+    /// for stack in repository.list_stacks().await? {
+    ///     println!("{} in {}: {}", stack.user_name, stack.region, stack.status);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn list_stacks(&self) -> Result<Vec<Discovered>> {
+        let aws = self.aws()?;
+        let found = Stack::discover(aws).await;
+        found.map_err(|error| Error::Stack(Arc::new(error)))
     }
 
     /// The configuration for other AWS services.

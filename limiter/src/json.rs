@@ -1,9 +1,9 @@
-//! Attribute values as JSON, for notes of entities and details of audit events.
+//! Attribute values as JSON, for metadata of entities and details of audit events.
 
 use serde_json::{Map, Number, Value};
 use zae_limiter_schema::AttributeValue;
 
-/// The JSON form of an attribute value: what an entity's notes or an event's details say. Sets become lists, and bytes
+/// The JSON form of an attribute value: of an entity's metadata or an event's details. Sets become lists, and bytes
 /// become lists of numbers.
 ///
 /// ```

@@ -19,6 +19,9 @@ pub struct LimitStatus {
     pub limit: Limit,
     /// Whole tokens available. Negative is debt.
     pub available: i64,
+    /// Whole tokens used of a quota's period, or permits held by calls in flight. None for a rate, which only knows what is
+    /// available, and while the table is unavailable.
+    pub used: Option<i64>,
     /// Whole tokens requested.
     pub requested: u64,
     /// True if this limit refuses the request: less is available than requested.
@@ -29,23 +32,33 @@ pub struct LimitStatus {
     pub retry_after: RetryAfter,
     /// When all of it comes back at once: the end of a quota's period. Other kinds have none.
     pub reset: Option<Reset>,
+    /// Whole tokens that a quota was [topped up](crate::Repository::top_up) with in the period that runs.
+    pub topped_up: u64,
 }
 
 impl LimitStatus {
     pub(crate) fn new(key: &BucketKey, limit: &Limit, mode: Mode, outlook: Outlook, requested: i128) -> Self {
         let wait = outlook.retry_after;
+        let whole = |millitokens| i64::try_from(whole_tokens(millitokens)).unwrap_or(i64::MIN);
         let is_short = requested > 0 && wait != RetryAfter::Now;
         Self {
             entity: key.entity.clone(),
             resource: key.resource.clone(),
             limit: limit.clone(),
-            available: i64::try_from(whole_tokens(outlook.left)).unwrap_or(i64::MIN),
+            available: whole(outlook.left),
+            used: outlook.used.map(whole),
             requested: u64::try_from(whole_tokens(requested)).unwrap_or(0),
             refused: is_short && matches!(mode, Mode::Enforce | Mode::Disabled),
             observed: is_short && mode == Mode::Observe,
             retry_after: wait,
             reset: outlook.reset,
+            topped_up: u64::try_from(whole_tokens(outlook.topped_up)).unwrap_or(0),
         }
+    }
+
+    /// The most that can be available at once: the burst, and what a quota was topped up with.
+    pub fn most(&self) -> u64 {
+        self.limit.burst().get().saturating_add(self.topped_up)
     }
 
     /// The seconds in which all of the limit comes back: a rate from empty, a quota in its period. None for calls in flight,
@@ -68,7 +81,9 @@ impl Serialize for LimitStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut status = serializer.serialize_struct(
             "LimitStatus",
-            9 + usize::from(self.observed) + usize::from(self.reset.is_some()),
+            9 + usize::from(self.observed)
+                + usize::from(self.reset.is_some())
+                + usize::from(self.topped_up > 0),
         )?;
         status.serialize_field("entity_id", &self.entity)?;
         status.serialize_field("resource", &self.resource)?;
@@ -85,13 +100,16 @@ impl Serialize for LimitStatus {
         if let Some(reset) = self.reset {
             status.serialize_field("resets_at", &reset.at.to_string())?;
         }
+        if self.topped_up > 0 {
+            status.serialize_field("topped_up", &self.topped_up)?;
+        }
         status.end()
     }
 }
 
 /// A refusal: the status of every limit at every level of the call.
 ///
-/// Serialises to the JSON that the Python peer's `as_dict` gives; a request that can never pass has `null` for its
+/// Serializes to the JSON that the Python peer's `as_dict` gives; a request that can never pass has `null` for its
 /// times.
 ///
 /// ```
@@ -124,7 +142,7 @@ impl Refusal {
         &self.statuses
     }
 
-    /// The limits that were exceeded.
+    /// The limits that refused the call.
     pub fn refused_limits(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| status.refused)
     }

@@ -10,8 +10,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 INPUT, OUTPUT = 30, 12
-# In a prompt: respond with an error; end the stream in the middle.
-FAIL, BREAK = "please fail", "please break"
+# In a prompt: respond with an error; end the stream in the middle, or there when the test says so; wait there, or before it begins, until the
+# caller leaves.
+FAIL, BREAK, BREAK_LATER, STALL, SILENCE = "please fail", "please break", "please do break later", "please stall", "please be silent"
+break_now = threading.Event()
 
 
 def chat(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -104,7 +106,7 @@ class Handler(BaseHTTPRequestHandler):
         if FAIL in body:
             self._send(400, {"type": "error", "error": {"type": "invalid_request_error", "message": "it failed"}})
         elif request.get("stream"):
-            self._stream(STREAMS[path](request), BREAK in body)
+            self._stream(STREAMS[path](request), body)
         else:
             self._send(200, WHOLE[path](request))
 
@@ -116,20 +118,33 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def _stream(self, events: Iterator[dict[str, Any]], breaks: bool) -> None:
+    def _wait_for_the_end(self) -> None:
+        """Waits until the caller closes the connection."""
+        self.rfile.read(1)
+        self.close_connection = True
+
+    def _stream(self, events: Iterator[dict[str, Any]], prompt: str) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Connection", "close")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         sent = []
+        if SILENCE in prompt:
+            self._wait_for_the_end()
+            return
         for event in events:
             sent.append(event)
             name = f"event: {event['type']}\n" if "type" in event else ""
             self._chunk(f"{name}data: {json.dumps(event)}\n\n")
-            if breaks and len(sent) == 2:
+            if len(sent) == 2 and (BREAK in prompt or BREAK_LATER in prompt):
+                if BREAK_LATER in prompt:
+                    break_now.wait()
                 # The body is not ended as its encoding asks for.
                 self.close_connection = True
+                return
+            if len(sent) == 2 and STALL in prompt:
+                self._wait_for_the_end()
                 return
         if "type" not in sent[0]:
             self._chunk("data: [DONE]\n\n")

@@ -26,4 +26,20 @@ async def configure() -> None:
         await limiter.set_resource_defaults(model, LIMITS)
 
 
-hook = LiteLLMHook(ModelLimits(limiter=limiter, entity=caller))
+class Watched(LiteLLMHook):
+    """The hook, with the number of calls that are ending."""
+
+    ending = 0
+
+    async def async_log_success_event(self, *arguments: Any, **named: Any) -> None:
+        self.ending += 1
+        await super().async_log_success_event(*arguments, **named)
+        self.ending -= 1
+
+    async def async_post_call_failure_hook(self, *arguments: Any, **named: Any) -> None:
+        self.ending += 1
+        await super().async_post_call_failure_hook(*arguments, **named)
+        self.ending -= 1
+
+
+hook = Watched(ModelLimits(limiter=limiter, entity=caller))

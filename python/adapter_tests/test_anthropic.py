@@ -33,6 +33,14 @@ async def test_the_usage_replaces_the_estimate(client: anthropic.AsyncAnthropic,
     assert await left(limits) == (8, 10_000 - 2 * USED)
 
 
+async def test_the_beta_api_is_limited_too(client: anthropic.AsyncAnthropic, limits: ModelLimits) -> None:
+    await client.beta.messages.create(**CALL)
+    assert await left(limits) == (9, 10_000 - USED)
+    async with client.beta.messages.stream(**CALL) as stream:
+        assert "".join([text async for text in stream.text_stream]) == "Hello"
+    assert await left(limits) == (8, 10_000 - 2 * USED)
+
+
 async def test_an_error_costs_nothing(client: anthropic.AsyncAnthropic, limits: ModelLimits) -> None:
     with pytest.raises(anthropic.BadRequestError):
         await client.messages.create(**saying(FAIL))

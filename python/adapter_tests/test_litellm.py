@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import os
 import socket
@@ -17,7 +18,10 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from model_server import BREAK, FAIL, INPUT, OUTPUT
+import yaml
+from conftest import LIMITS
+from litellm.proxy.types_utils.utils import get_instance_fn
+from model_server import BREAK_LATER, FAIL, INPUT, OUTPUT, SILENCE, STALL, break_now
 from zae_limiter_rs import OnUnavailable, RateLimiter, Repository
 from zae_limiter_rs.adapters import ModelLimits
 from zae_limiter_rs.adapters.litellm import LiteLLMHook, entity_of_key
@@ -76,7 +80,8 @@ def caller() -> str:
 
 def left(caller: str, model: str = "small") -> tuple[int, int]:
     """What is left when the proxy has logged every call."""
-    while proxy_hook.hook._held:
+    # A call that is not held any more may still be ending.
+    while proxy_hook.hook._held or proxy_hook.hook.ending:
         time.sleep(0.01)
 
     async def read() -> dict[str, int]:
@@ -177,17 +182,77 @@ async def test_policies_for_models_without_limits_and_for_outages() -> None:
     await allowing.async_log_success_event({"litellm_call_id": "c1"}, None, None, None)
 
 
+async def test_a_model_without_prices_is_like_one_without_limits() -> None:
+    limiter = RateLimiter(repository=Repository.embedded(), default_limits=LIMITS)
+    priced = ModelLimits(limiter=limiter, entity=entity_of_key, stored_prices=True)
+    data = chat("hello", litellm_call_id="c1")
+    with pytest.raises(Exception, match="no prices are configured") as raised:
+        await LiteLLMHook(priced).async_pre_call_hook(KEY, None, data, "acompletion")
+    assert raised.value.status_code == 403  # type: ignore[attr-defined]
+    await LiteLLMHook(priced, without_limits="allow").async_pre_call_hook(KEY, None, data, "acompletion")
+
+
+async def test_the_files_of_the_guide_limit_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).parents[2] / "docs/guide/from-python.md").read_text().partition("## LiteLLM proxy")[2]
+    module, configuration = (guide.partition(f"```{language}\n")[2].partition("```")[0] for language in ("python", "yaml"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "limits.py").write_text(module)
+    settings = yaml.safe_load(configuration)
+    hook = get_instance_fn(settings["litellm_settings"]["callbacks"], str(tmp_path / "config.yaml"))
+    data = chat("hello", litellm_call_id="c1") | {"model": settings["model_list"][0]["model_name"]}
+    await hook.async_pre_call_hook(KEY, None, data, "acompletion")
+    response = {"usage": {"prompt_tokens": INPUT, "completion_tokens": OUTPUT}}
+    await hook.async_log_success_event({"litellm_call_id": "c1"}, response, None, None)
+    left = await hook._limits.limiter.available("A-key-", "gpt-4o-mini")
+    assert left.keys() == {"rpm", "tpm"} and not hook._held
+
+
 def test_who_pays_is_a_name_that_the_limiter_allows() -> None:
     assert entity_of_key({"user_api_key_dict": KEY}) == "A-key-"
     hashed = SimpleNamespace(key_alias=None, user_id=None, team_id=None, token="_abc")
     assert entity_of_key({"user_api_key_dict": hashed}) == "k_abc"
 
 
-def test_a_stream_that_breaks_off_holds_nothing(proxy: httpx.Client, caller: str) -> None:
-    with proxy.stream("POST", "/v1/chat/completions", json=chat(BREAK, stream=True)) as response:
+STALLED: list[tuple[str, dict[str, Any]]] = [
+    ("/v1/chat/completions", {"model": "small", "max_tokens": 90, "messages": [{"role": "user", "content": STALL}]}),
+    ("/v1/responses", {"model": "small", "max_output_tokens": 90, "input": STALL}),
+    ("/v1/messages", {"model": "claude", "max_tokens": 90, "messages": [{"role": "user", "content": STALL}]}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), STALLED)
+def test_a_caller_that_leaves_a_stream_pays_for_what_it_got(
+    proxy: httpx.Client, caller: str, path: str, body: dict[str, Any]
+) -> None:
+    with proxy.stream("POST", path, json={**body, "stream": True}) as response:
+        assert next(response.iter_text())
+    # The proxy counts the tokens of the part that it has seen.
+    rpm, tpm = left(caller, body["model"])
+    assert rpm == 9 and 10_000 - 90 < tpm < 10_000
+
+
+def test_a_caller_that_leaves_before_the_first_event_pays_the_estimate(
+    proxy: httpx.Client, caller: str, requests: list[Any]
+) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.base_url.port)
+    headers = {"Authorization": "Bearer sk-test", "Content-Type": "application/json"}
+    body = chat(SILENCE.ljust(40), stream=True, max_tokens=90)
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    while not requests:
+        time.sleep(0.01)
+    connection.close()
+    assert left(caller) == (9, 9_900)
+
+
+def test_a_stream_that_breaks_off_costs_the_estimate(proxy: httpx.Client, caller: str) -> None:
+    break_now.clear()
+    body = chat(BREAK_LATER.ljust(40), stream=True, max_tokens=90)
+    with proxy.stream("POST", "/v1/chat/completions", json=body) as response:
+        parts = response.iter_text()
+        assert next(parts)
+        break_now.set()
         try:
-            list(response.iter_text())
+            list(parts)
         except httpx.HTTPError:
             pass
-    rpm, tpm = left(caller)
-    assert rpm in (9, 10) and tpm <= 10_000
+    assert left(caller) == (9, 9_900)

@@ -13,6 +13,7 @@ from model_server import BREAK, FAIL, INPUT, OUTPUT
 from pydantic import BaseModel
 from zae_limiter_rs import Limit, Prices, RateLimiter, RateLimitExceeded, Repository
 from zae_limiter_rs.adapters import ModelLimits, Usage
+from zae_limiter_rs.adapters.estimates import usage_of
 from zae_limiter_rs.adapters.openai import limit_openai
 
 USED = INPUT + OUTPUT
@@ -211,6 +212,15 @@ async def test_a_limiter_of_the_other_kind_is_an_error(model_url: str, sync_limi
     client = limit_openai(openai.AsyncOpenAI(base_url=f"{model_url}/v1", api_key="key"), sync_limits)
     with pytest.raises(TypeError, match="needs a RateLimiter"):
         await client.chat.completions.create(model="small", messages=PROMPT)
+
+
+def test_no_token_is_in_two_numbers_of_a_usage() -> None:
+    details = {"prompt_tokens_details": {"cached_tokens": 5}}
+    # As LiteLLM reports a call of Anthropic, and as Anthropic does.
+    within = {"prompt_tokens": 38, "completion_tokens": 2, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 5}
+    beside = {"input_tokens": 30, "output_tokens": 2, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 5}
+    assert usage_of(within | details) == usage_of(beside) == Usage(30, 2, 5, 3)
+    assert usage_of({"prompt_tokens": 30, "completion_tokens": 2} | details) == Usage(25, 2, 5)
 
 
 def test_an_estimate_counts_files_and_not_their_content(sync_limits: ModelLimits) -> None:

@@ -22,6 +22,22 @@ impl Failure {
         }
     }
 
+    /// A stack that could not be created or changed.
+    pub(crate) fn creation(stack: &str, error: &zae_limiter::stack::Error) -> Self {
+        Self {
+            kind: "creation",
+            details: json!({ "stack_name": stack, "message": error.to_string() }),
+        }
+    }
+
+    /// The failure of a call that may create or change this stack.
+    pub(crate) fn of(error: Error, stack: &str) -> Self {
+        match error {
+            Error::Stack(error) => Self::creation(stack, &error),
+            error => error.into(),
+        }
+    }
+
     pub(crate) fn into_exception(self, py: Python<'_>) -> PyErr {
         let make = || {
             let details = records::to_python(py, &self.details)?;
@@ -38,7 +54,7 @@ impl Failure {
 impl From<zae_limiter::stack::Error> for Failure {
     fn from(error: zae_limiter::stack::Error) -> Self {
         Self {
-            kind: "stack",
+            kind: "infrastructure",
             details: json!({ "message": error.to_string() }),
         }
     }
@@ -103,7 +119,23 @@ impl From<Error> for Failure {
             Error::Conflict(
                 Conflict::ParentCycle { .. } | Conflict::TooManyParents { .. } | Conflict::HasChildren { .. },
             ) => ("entity", json!({})),
-            Error::Stack(_) => ("stack", json!({})),
+            Error::PermissionDenied {
+                operation,
+                table,
+                message,
+            } => (
+                "permission",
+                json!({ "operation": operation, "table": table, "reason": message }),
+            ),
+            Error::Overloaded {
+                entity,
+                resource,
+                what,
+                limit,
+            } => (
+                "overloaded",
+                json!({ "entity_id": entity.as_str(), "resource": resource.as_str(), "what": what, "limit": limit }),
+            ),
             _ if unavailable => ("unavailable", json!({})),
             _ => ("infrastructure", json!({})),
         };

@@ -235,7 +235,8 @@ fn finish(
     let handle = process::handle(py)?;
     let _runtime = handle.enter();
     let mut work = Box::pin(work);
-    if let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    let first = py.detach(|| work.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+    if let Poll::Ready(done) = first {
         return Ok(Call::new(async move { done.map(|()| Reply::Data(Value::Null)) }));
     }
     let task = handle.spawn(work);

@@ -118,7 +118,9 @@ impl RateLimiter {
     fn ensure_infrastructure(&self) -> PyResult<Call> {
         let limiter = self.limiter.get()?.clone();
         Ok(Call::new(async move {
-            let outcome = limiter.ensure_infrastructure().await?;
+            let outcome = limiter.ensure_infrastructure().await;
+            let outcome =
+                outcome.map_err(|error| Failure::of(error, limiter.repository().name().as_str()))?;
             let outcome = outcome.map(|outcome| {
                 json!({
                     "changed": outcome.changed(),

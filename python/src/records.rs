@@ -49,8 +49,10 @@ pub(crate) fn status(status: &LimitStatus) -> Value {
         "available": status.available,
         "requested": status.requested,
         "exceeded": status.refused,
+        "observed": status.observed,
         "retry_after_seconds": status.retry_after.seconds(),
         "resets_at": status.reset.map(|reset| reset.at),
+        "window_seconds": status.window_seconds().and_then(|seconds| u64::try_from(seconds).ok()),
     })
 }
 

@@ -30,7 +30,8 @@ impl MemoryStore {
     #[new]
     fn new(py: Python<'_>) -> PyResult<Self> {
         process::check_embedded_store()?;
-        let store = EmbeddedStore::memory().map_err(|error| Failure::from(zae_limiter::Error::from(error)));
+        let store = py.detach(EmbeddedStore::memory);
+        let store = store.map_err(|error| Failure::from(zae_limiter::Error::from(error)));
         let store = store.map_err(|failure| failure.into_exception(py))?;
         Ok(Self {
             store: Owned::new(py, store)?,
@@ -53,7 +54,9 @@ pub(crate) fn connect(
         process::check_embedded_store()?;
     }
     Ok(Call::new(async move {
-        let repository = settings.builder(memory.as_ref())?.build_repository().await?;
+        let name = settings.name().to_owned();
+        let repository = settings.builder(memory.as_ref())?.build_repository().await;
+        let repository = repository.map_err(|error| Failure::of(error, &name))?;
         Ok::<_, Failure>(Reply::Repository(repository))
     }))
 }
@@ -537,12 +540,13 @@ impl Repository {
         }))
     }
 
-    /// A page of usage. `query` is JSON.
+    /// A page of usage. `query` is JSON. What this process counts is counted first.
     #[pyo3(signature = (query, size, cursor=None))]
     fn usage_snapshots(&self, query: String, size: usize, cursor: Option<String>) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {
             let query = settings::read::<Query>("query", &query)?.read()?;
+            repository.catch_up_usage().await?;
             let page = repository
                 .list_usage_snapshots(&query, &page_request(size, cursor.as_deref())?)
                 .await?;
@@ -551,11 +555,12 @@ impl Repository {
         }))
     }
 
-    /// Sums of usage over windows of one length.
+    /// Sums of usage over windows of one length. What this process counts is counted first.
     fn usage_summary(&self, query: String, window: String) -> PyResult<Call> {
         let repository = self.get()?;
         Ok(Call::new(async move {
             let query = settings::read::<Query>("query", &query)?.read()?;
+            repository.catch_up_usage().await?;
             let summary = repository
                 .get_usage_summary(&query, window_kind(&window)?)
                 .await?;

@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     /// A file instead of a table on AWS.
     file: Option<PathBuf>,
     #[serde(default)]
+    count_usage: bool,
+    #[serde(default)]
     create_table: bool,
     default_limits: Option<Vec<Limit>>,
     on_unavailable: Option<OnUnavailable>,
@@ -99,6 +101,11 @@ pub(crate) fn stack_options(options: BTreeMap<String, serde_json::Value>) -> Res
 }
 
 impl Settings {
+    /// The name of the stack.
+    pub(crate) fn name(&self) -> &str {
+        &self.place.name
+    }
+
     /// Whether the table is in a file.
     pub(crate) fn is_file(&self) -> bool {
         self.file.is_some()
@@ -111,6 +118,7 @@ impl Settings {
             (None, Some(path)) => RateLimiter::embedded_at(path).name(&self.place.name),
             (None, None) => RateLimiter::builder(&self.place.name).create_table(self.create_table),
         };
+        builder = builder.count_usage(self.count_usage);
         if let Some(region) = self.place.region {
             builder = builder.region(region);
         }

@@ -33,7 +33,8 @@ pub(crate) fn ensure_stack(place: String, options: String) -> Call {
         let place: Place = settings::read("place", &place)?;
         let options: BTreeMap<String, Value> = settings::read("stack_options", &options)?;
         let stack = stack(&place, settings::stack_options(options)?).await?;
-        let outcome = stack.ensure().await?;
+        let outcome = stack.ensure().await;
+        let outcome = outcome.map_err(|error| Failure::creation(&place.name, &error))?;
         Ok::<_, Failure>(Reply::Data(json!({
             "changed": outcome.changed(),
             "stack_id": outcome.stack_id,

@@ -15,12 +15,12 @@ from zae_limiter_rs import Limit, RateLimiter, RateLimitExceeded, Repository
 SLOW = Limit.custom("rph", 10, 1, 360_000)
 
 
-async def test_cancelling_the_body_gives_tokens_back(limiter: RateLimiter) -> None:
-    await limiter.set_resource_defaults("gpt-4", [SLOW])
+async def test_cancelling_the_body_gives_tokens_and_permits_back(limiter: RateLimiter) -> None:
+    await limiter.set_resource_defaults("gpt-4", [SLOW, Limit.concurrency("parallel", 2)])
     inside = asyncio.Event()
 
     async def work() -> None:
-        async with limiter.acquire("user-1", "gpt-4", {"rph": 4}):
+        async with limiter.acquire("user-1", "gpt-4", {"rph": 4, "parallel": 1}):
             inside.set()
             await asyncio.Event().wait()
 
@@ -30,15 +30,15 @@ async def test_cancelling_the_body_gives_tokens_back(limiter: RateLimiter) -> No
     with pytest.raises(asyncio.CancelledError):
         await task
     await limiter.settled()
-    assert await limiter.available("user-1", "gpt-4") == {"rph": 10}
+    assert await limiter.available("user-1", "gpt-4") == {"parallel": 2, "rph": 10}
 
 
 async def test_cancelling_an_acquire_takes_nothing(limiter: RateLimiter) -> None:
-    await limiter.set_resource_defaults("gpt-4", [SLOW])
+    await limiter.set_resource_defaults("gpt-4", [SLOW, Limit.concurrency("parallel", 2)])
 
     # The body never ends by itself, so no call is committed, however fast the store is.
     async def work() -> None:
-        async with limiter.acquire("user-1", "gpt-4", {"rph": 4}):
+        async with limiter.acquire("user-1", "gpt-4", {"rph": 4, "parallel": 1}):
             await asyncio.Event().wait()
 
     # Cancelled before it starts, while it is sent, and at later points until it has its tokens.
@@ -50,7 +50,7 @@ async def test_cancelling_an_acquire_takes_nothing(limiter: RateLimiter) -> None
         with pytest.raises(asyncio.CancelledError):
             await task
     await limiter.settled()
-    assert await limiter.available("user-1", "gpt-4") == {"rph": 10}
+    assert await limiter.available("user-1", "gpt-4") == {"parallel": 2, "rph": 10}
 
 
 async def test_cancelling_an_acquire_that_is_on_its_way_takes_nothing(endpoint: str) -> None:

@@ -53,6 +53,7 @@ async def test_all_kinds_of_limits_are_stored_and_taken_together(limiter: RateLi
     (status,) = refused.value.violations
     body = next(entry for entry in refused.value.as_dict()["limits"] if entry["limit_name"] == "spend")
     assert status.resets_at is not None and body["resets_at"] == status.resets_at
+    assert status.window_seconds == 30 * 86_400
     assert await limiter.available("user-1", "gpt-4") == {"parallel": 1, "rph": 9, "spend": 2}
 
 

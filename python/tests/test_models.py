@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from zae_limiter_rs import (
+    DisabledError,
     EntityNotFoundError,
     IncompatibleSchemaError,
+    InfrastructureError,
     InvalidNameError,
     Limit,
     LimitStatus,
+    OverloadedError,
+    PermissionDeniedError,
     RateLimiterUnavailable,
     RateLimitExceeded,
     Repository,
+    StackCreationError,
     ValidationError,
     ZAELimiterError,
 )
+from zae_limiter_rs._errors import make
 
 LIMIT = Limit.per_minute("rpm", 100, burst=150)
 STATUS = LimitStatus("user-1", "gpt-4", "rpm", LIMIT, -5, 10, True, 9.25)
@@ -63,8 +70,39 @@ def test_a_refusal_is_a_body_and_a_header() -> None:
         }
     ]
     assert STATUS.deficit == 15
-    assert pickle.loads(pickle.dumps(refusal)).as_dict() == body
-    assert copy.copy(refusal).statuses == [STATUS]
+    observed = RateLimitExceeded([STATUS, replace(STATUS, exceeded=False, observed=True)]).as_dict()["limits"]
+    assert ["observed" in limit for limit in observed] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RateLimitExceeded([STATUS]),
+        RateLimiterUnavailable("no reply", ValueError("why"), stack_name="app", entity_id="user-1", resource="gpt-4"),
+        DisabledError("user-1", "gpt-4", "resource"),
+        EntityNotFoundError("user-1"),
+        InvalidNameError("resource", "#", "cannot contain '#'"),
+        StackCreationError("app", "no permission"),
+        PermissionDeniedError("GetItem", "app", "no credentials"),
+    ],
+)
+def test_an_exception_reaches_another_process_as_it_is(error: ZAELimiterError) -> None:
+    for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(copied) is type(error)
+        assert (str(copied), copied.args, repr(vars(copied))) == (str(error), error.args, repr(vars(error)))
+
+
+def test_errors_of_the_core_keep_what_they_carry() -> None:
+    denied = make("permission", {"operation": "GetItem", "table": "app", "reason": "no credentials"})
+    assert isinstance(denied, PermissionDeniedError) and isinstance(denied, InfrastructureError)
+    assert (denied.operation, denied.table_name, denied.reason) == ("GetItem", "app", "no credentials")
+    overloaded = make("overloaded", {"entity_id": "user-1", "resource": "gpt-4", "what": "waiting calls", "limit": 10})
+    assert isinstance(overloaded, OverloadedError)
+    assert (overloaded.entity_id, overloaded.resource, overloaded.limit) == ("user-1", "gpt-4", 10)
+    assert str(overloaded).startswith("Too many waiting calls (limit 10) for entity 'user-1' on 'gpt-4'")
+    creation = make("creation", {"stack_name": "app", "message": "no permission"})
+    assert isinstance(creation, StackCreationError)
+    assert (creation.stack_name, str(creation)) == ("app", "Stack app creation failed: no permission")
 
 
 def test_messages() -> None:

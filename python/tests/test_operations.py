@@ -55,7 +55,7 @@ async def test_observed_limits_let_calls_pass_and_say_which_would_have_refused(l
     async with limiter.acquire("user-1", "gpt-4", {"rph": 8}) as lease:
         assert lease.admission is Admission.OBSERVED
         assert not lease.is_counted
-        assert [(status.limit_name, status.available) for status in lease.observed_limits] == [("rph", 2)]
+        assert [(status.limit_name, status.available, status.observed) for status in lease.observed_limits] == [("rph", 2, True)]
     await limiter.set_mode(Mode.BYPASS, entity_id="user-1")
     async with limiter.acquire("user-1", "gpt-4", {"rph": 8}) as lease:
         assert lease.admission is Admission.BYPASSED

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import PATIENTLY, run_script
+from endpoint import moto_server
 from zae_limiter_rs import Limit, RateLimitExceeded, SyncRateLimiter, SyncRepository
 
 SLOW = Limit.custom("rph", 10, 1, 360_000)
@@ -32,6 +34,18 @@ def test_threads_together_get_exactly_the_limit() -> None:
         with ThreadPoolExecutor(8) as threads:
             assert sum(threads.map(call, range(40))) == 10
         assert limiter.available("user-1", "gpt-4") == {"rph": 0}
+
+
+def test_threads_that_call_first_share_one_limiter() -> None:
+    limiter, together = SyncRateLimiter(repository=SyncRepository.embedded()), threading.Barrier(8)
+
+    def first(_: int) -> Any:
+        together.wait()
+        return limiter._open()
+
+    with ThreadPoolExecutor(8) as threads:
+        opened = list(threads.map(first, range(8)))
+    assert all(one is opened[0] for one in opened)
 
 
 def test_other_threads_run_while_one_waits() -> None:
@@ -79,42 +93,58 @@ print("left", limiter.available("user-1", "gpt-4", limits=slow))
     assert done.stdout == "child {'rph': 2}\nleft {'rph': 7}\n"
 
 
-def test_children_that_are_forked_while_calls_are_in_flight_connect_again(table: dict[str, Any]) -> None:
-    done = run_script(
-        """
+FORKING = """
 import os, sys, threading
 from zae_limiter_rs import Limit, SyncRateLimiter, SyncRepository
 
 repository = SyncRepository(*sys.argv[1:], time_budget=600)
-limiter = SyncRateLimiter(repository=repository, default_limits=[Limit.custom("rph", 1_000_000, 1, 360_000)], time_budget=600)
-repository.create_table()
-stop, called = threading.Event(), [threading.Event(), threading.Event()]
+limiter = SyncRateLimiter(repository=repository, default_limits=[Limit.custom("rph", 10, 1, 360_000)], time_budget=600)
 
-def call(thread):
-    while not stop.is_set():
-        with limiter.acquire(f"thread-{thread}", "gpt-4", {"rph": 1}):
-            called[thread].set()
+def call(entity):
+    with limiter.acquire(entity, "gpt-4", {"rph": 1}):
+        pass
 
-threads = [threading.Thread(target=call, args=(thread,)) for thread in range(2)]
+threads = [threading.Thread(target=call, args=(f"thread-{number}",)) for number in range(2)]
 for thread in threads:
     thread.start()
-for one in called:
-    one.wait()
-for _ in range(8):
+sys.stdin.readline()
+for _ in range(2):
     child = os.fork()
     if child == 0:
-        with limiter.acquire("child", "gpt-4", {"rph": 1}):
-            pass
+        call("child")
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-stop.set()
+print("forked", flush=True)
 for thread in threads:
     thread.join()
-print(limiter.available("child", "gpt-4"))
-""",
-        *table.values(),
-    )
-    assert (done.returncode, done.stdout) == (0, "{'rph': 999992}\n"), done.stderr
+print([limiter.available(entity, "gpt-4")["rph"] for entity in ("child", "thread-0", "thread-1")])
+"""
+
+
+def test_children_that_are_forked_while_calls_are_in_flight_connect_again() -> None:
+    created, arrived, pass_on, writes = threading.Event(), threading.Semaphore(0), threading.Event(), count()
+
+    def hold(operation: str) -> None:
+        # The calls of both threads: no child is forked before they have arrived.
+        if operation == "UpdateItem" and created.is_set() and next(writes) < 2:
+            arrived.release()
+            pass_on.wait()
+
+    with moto_server(hold) as endpoint:
+        SyncRepository("forking", "us-east-1", endpoint, admin_time_budget=PATIENTLY).create_table()
+        created.set()
+        command = [sys.executable, "-P", "-c", FORKING, "forking", "us-east-1", endpoint]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdin is not None and program.stdout is not None
+            try:
+                assert arrived.acquire(timeout=PATIENTLY) and arrived.acquire(timeout=PATIENTLY)
+                program.stdin.write("\n")
+                program.stdin.flush()
+                assert program.stdout.readline() == "forked\n"
+            finally:
+                pass_on.set()
+            rest, _ = program.communicate(timeout=PATIENTLY)
+    assert (program.returncode, rest) == (0, "[8, 9, 9]\n")
 
 
 def test_a_forked_child_is_told_that_memory_and_leases_stay_behind() -> None:

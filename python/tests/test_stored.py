@@ -98,6 +98,23 @@ async def test_buckets_and_capacity(limiter: RateLimiter) -> None:
     assert [entity.entity_id for entity in capacity.entities] == ["user-1"]
 
 
+async def test_usage_of_an_embedded_table_is_counted_if_it_is_asked_for() -> None:
+    repository = Repository.embedded(count_usage=True)
+    assert repository.capabilities.supports_usage_snapshots
+    slow = Limit.custom("rph", 10, 1, 360_000)
+    async with RateLimiter(repository=repository, default_limits=[slow]) as limiter:
+        async with limiter.acquire("user-1", "gpt-4", {"rph": 4}) as lease:
+            await lease.adjust(rph=1)
+        assert (await limiter.get_usage_summary(entity_id="user-1")).total == {"rph": 5}
+        snapshots, _ = await repository.get_usage_snapshots(resource="gpt-4", window_type="monthly")
+        assert sum(snapshot.counters["rph"] for snapshot in snapshots) == 5
+    uncounted = Repository.embedded()
+    assert not uncounted.capabilities.supports_usage_snapshots
+    with pytest.warns(UserWarning, match="count_usage=True"):
+        assert (await uncounted.get_usage_summary(entity_id="user-1")).total == {}
+
+
+@pytest.mark.filterwarnings("ignore:This process does not count")
 async def test_usage_of_nobody_is_empty(limiter: RateLimiter) -> None:
     assert await limiter.get_usage_snapshots(entity_id="user-1") == ([], None)
     summary = await limiter.get_usage_summary(resource="gpt-4", window_type="daily")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, get_args
@@ -74,6 +75,15 @@ def usage_query(
             "end_time": timestamp(end_time),
         }
     )
+
+
+def warn_uncounted_usage(is_counted: bool) -> None:
+    """Warns of usage that is empty because nobody counts it."""
+    if not is_counted:
+        warnings.warn(
+            "This process does not count the usage of its embedded table. Open it with Repository.embedded(..., count_usage=True).",
+            stacklevel=3,
+        )
 
 
 def usage_page(snapshots: list[dict[str, Any]], following: str | None) -> tuple[list[UsageSnapshot], dict[str, Any] | None]:

@@ -40,8 +40,12 @@ def make(kind: str, details: dict[str, Any]) -> Exception:
             return errors.InfrastructureNotFoundError(details["table"])
         case "incompatible_schema":
             return errors.IncompatibleSchemaError(details["client"], details["schema"], details["reason"])
-        case "stack":
-            return errors.StackCreationError("", message)
+        case "creation":
+            return errors.StackCreationError(details["stack_name"], message)
+        case "permission":
+            return errors.PermissionDeniedError(details["operation"], details["table"], details["reason"])
+        case "overloaded":
+            return errors.OverloadedError(details["entity_id"], details["resource"], details["what"], details["limit"])
         case "unavailable":
             return errors.RateLimiterUnavailable(message)
         case _:
@@ -62,6 +66,8 @@ def status(data: dict[str, Any]) -> LimitStatus:
         exceeded=data["exceeded"],
         retry_after_seconds=math.inf if wait is None else wait,
         resets_at=data["resets_at"],
+        observed=data["observed"],
+        window_seconds=data["window_seconds"],
     )
 
 

@@ -67,7 +67,8 @@ class LimiterBase(Generic[Store]):
         self.on_unavailable = on_unavailable
         self._repository = repository
         self._settings = {name: value for name, value in settings.items() if value is not None}
-        self._core: tuple[int, _core.RateLimiter] | None = None
+        # By process: a forked child opens its own.
+        self._cores: dict[int, _core.RateLimiter] = {}
         repository._serve(self._settings)
 
     @property
@@ -91,22 +92,21 @@ class LimiterBase(Generic[Store]):
         return self._repository
 
     def _opened(self) -> _core.RateLimiter | None:
-        """The limiter of this process, if it is open. A forked child has none yet."""
-        return self._core[1] if self._core is not None and self._core[0] == os.getpid() else None
+        """The limiter of this process, if it is open."""
+        return self._cores.get(os.getpid())
 
     def _keep_open(self, limiter: _core.RateLimiter) -> _core.RateLimiter:
         """Another task or thread may have been faster: one limiter has all calls."""
-        opened = self._opened()
-        if opened is None:
-            self._core = (os.getpid(), opened := limiter)
-        return opened
+        return self._cores.setdefault(os.getpid(), limiter)
 
     def _take_opened(self) -> _core.RateLimiter | None:
-        opened, self._core = self._opened(), None
-        return opened
+        return self._cores.pop(os.getpid(), None)
 
     def _changed(self, by: _core.Repository) -> None:
         self._repository._changed(by)
+
+    def _counts_usage(self) -> bool:
+        return self._repository._counts_usage()
 
     def _status(
         self, latency_ms: float | None, version: dict[str, Any], stack: dict[str, Any]

@@ -51,12 +51,24 @@ class RepositoryBase:
         self._connected: dict[tuple[int, str], _core.Repository] = {}
 
     @classmethod
-    def embedded(cls, path: str | os.PathLike[str] | None = None, *, name: str = "limiter", config_cache_ttl: float = 60) -> Self:
-        """A table inside this process, or in a file that processes of one machine share: no AWS account, no server."""
+    def embedded(
+        cls,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        name: str = "limiter",
+        config_cache_ttl: float = 60,
+        count_usage: bool = False,
+    ) -> Self:
+        """A table inside this process, or in a file that processes of one machine share: no AWS account, no server.
+
+        With ``count_usage`` this process counts usage, as the aggregator of a stack does. The table then records its changes until they are
+        counted.
+        """
         repository = cls.__new__(cls)
         settings = {
             "name": validate_stack_name(name),
             "config_cache_ttl": config_cache_ttl,
+            "count_usage": count_usage or None,
             "file": None if path is None else os.fspath(path),
         }
         repository._setup(settings, _core.MemoryStore() if path is None else None, None)
@@ -93,7 +105,7 @@ class RepositoryBase:
         """What this store can do."""
         return BackendCapabilities(
             supports_audit_logging=True,
-            supports_usage_snapshots=True,
+            supports_usage_snapshots=self._counts_usage(),
             supports_infrastructure_management=not self.is_embedded,
             supports_change_streams=not self.is_embedded,
             supports_batch_operations=True,
@@ -102,7 +114,7 @@ class RepositoryBase:
     def get_cache_stats(self) -> CacheStats:
         """Counters of the configuration cache in this process."""
         stats = CacheStats(ttl_seconds=int(self._settings["config_cache_ttl"]))
-        for (process, _), connected in self._connected.items():
+        for (process, _), connected in list(self._connected.items()):
             if process == os.getpid():
                 hits, misses, size = connected.cache_stats()
                 stats = CacheStats(stats.hits + hits, stats.misses + misses, stats.size + size, stats.ttl_seconds)
@@ -120,9 +132,13 @@ class RepositoryBase:
 
     def _changed(self, by: _core.Repository) -> None:
         """Configuration was changed through one connection: the caches of the others are stale."""
-        for (process, _), connected in self._connected.items():
+        for (process, _), connected in list(self._connected.items()):
             if process == os.getpid() and connected is not by:
                 connected.invalidate_config_cache()
+
+    def _counts_usage(self) -> bool:
+        """Whether calls of this process are counted."""
+        return not self.is_embedded or "count_usage" in self._settings
 
     def _place(self) -> str:
         """Where the stack is."""

@@ -11,6 +11,16 @@ from .models import LimitStatus
 class ZAELimiterError(Exception):
     """The base of every exception of this package."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # As it is: processes of a pool pass exceptions on, and the arguments are not those of the constructor.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[ZAELimiterError], arguments: tuple[Any, ...], attributes: dict[str, Any]) -> ZAELimiterError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(attributes)
+    return error
+
 
 class RateLimitError(ZAELimiterError):
     """The base of what concerns a limit."""
@@ -52,9 +62,6 @@ class RateLimitExceeded(RateLimitError):
             f"Rate limit exceeded for {primary.entity_id}/{primary.resource}: [{names}]. {self._advice()}"
         )
 
-    def __reduce__(self) -> tuple[type[RateLimitExceeded], tuple[list[LimitStatus]]]:
-        return type(self), (self.statuses,)
-
     @property
     def can_pass(self) -> bool:
         """False if the call needs more than a limit's burst: waiting does not help."""
@@ -84,6 +91,7 @@ class RateLimitExceeded(RateLimitError):
                     "exceeded": status.exceeded,
                     "retry_after_seconds": _finite(status.retry_after_seconds),
                 }
+                | ({"observed": True} if status.observed else {})
                 | ({} if status.resets_at is None else {"resets_at": status.resets_at})
                 for status in self.statuses
             ],
@@ -119,6 +127,26 @@ class RateLimiterUnavailable(InfrastructureError):
         known = {"stack": stack_name, "entity": entity_id, "resource": resource}
         context = ", ".join(f"{name}={value}" for name, value in known.items() if value)
         super().__init__(f"{message} [{context}]" if context else message)
+
+
+class PermissionDeniedError(InfrastructureError):
+    """The credentials are missing, wrong, or not allowed to do this. It does not count as an outage."""
+
+    def __init__(self, operation: str, table_name: str, reason: str) -> None:
+        self.operation = operation
+        self.table_name = table_name
+        self.reason = reason
+        super().__init__(f"{operation} on table {table_name} was denied: {reason}; check the credentials and their policy")
+
+
+class OverloadedError(InfrastructureError):
+    """This process has too many calls in progress. Nothing was sent, and no policy lets the call pass."""
+
+    def __init__(self, entity_id: str, resource: str, what: str, limit: int) -> None:
+        self.entity_id = entity_id
+        self.resource = resource
+        self.limit = limit
+        super().__init__(f"Too many {what} (limit {limit}) for entity '{entity_id}' on '{resource}'. Make fewer calls at a time.")
 
 
 class DisabledError(RateLimitError):

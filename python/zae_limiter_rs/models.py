@@ -244,8 +244,11 @@ class Entity:
 
 @dataclass
 class LimitStatus:
-    """One limit, compared with what a call requests. ``available`` below zero is debt; ``resets_at`` is when the period of a quota
-    ends."""
+    """One limit, compared with what a call requests. ``available`` below zero is debt.
+
+    ``resets_at`` is when the period of a quota ends, ``window_seconds`` the time in which all of a limit comes back: a quota's period, a rate
+    from empty. ``observed`` limits would have refused the call if they were enforced.
+    """
 
     entity_id: str
     resource: str
@@ -256,6 +259,8 @@ class LimitStatus:
     exceeded: bool
     retry_after_seconds: float
     resets_at: str | None = field(default=None, repr=False)
+    observed: bool = field(default=False, repr=False)
+    window_seconds: int | None = field(default=None, repr=False)
 
     @property
     def deficit(self) -> int:

@@ -10,7 +10,18 @@ from typing import Any
 
 from . import _core
 from ._calls import run
-from ._convert import capacity, config_source, dump_limits, limits_of, temporary_limits, timestamp, usage_page, usage_query, usage_summary
+from ._convert import (
+    capacity,
+    config_source,
+    dump_limits,
+    limits_of,
+    temporary_limits,
+    timestamp,
+    usage_page,
+    usage_query,
+    usage_summary,
+    warn_uncounted_usage,
+)
 from ._names import DEFAULT_RESOURCE, validate_identifier, validate_resource
 from .exceptions import EntityNotFoundError
 from .models import (
@@ -41,6 +52,10 @@ class Stored(ABC):
     @abstractmethod
     def _changed(self, by: _core.Repository) -> None:
         """Configuration was changed through one connection: the caches of the others are stale."""
+
+    @abstractmethod
+    def _counts_usage(self) -> bool:
+        """Whether calls of this process are counted."""
 
     # Entities.
 
@@ -332,6 +347,7 @@ class Stored(ABC):
     ) -> tuple[list[UsageSnapshot], dict[str, Any] | None]:
         """A page of usage of an entity or a resource, and the start of the next page."""
         query = usage_query(entity_id, resource, window_type, start_time, end_time)
+        warn_uncounted_usage(self._counts_usage())
         cursor = next_key["cursor"] if next_key else None
         return usage_page(*await run((await self._connect()).usage_snapshots(query, limit, cursor)))
 
@@ -345,6 +361,7 @@ class Stored(ABC):
     ) -> UsageSummary:
         """Sums of usage over windows of one length, hours unless another is named."""
         query = usage_query(entity_id, resource, None, start_time, end_time)
+        warn_uncounted_usage(self._counts_usage())
         return usage_summary(await run((await self._connect()).usage_summary(query, window_type or "hourly")))
 
     async def get_resource_capacity(

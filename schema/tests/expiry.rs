@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::common::{entity, put_limit, resource};
 use zae_limiter_schema::bucket::{
     Attr, Attributes, Batch, BucketConfig, BucketKey, BucketWrite, Condition, Decoded, Demand, Evaluation,
-    Expiry, Image, Incarnation, LegacyClient, LimitImage, Params, Scalar, Slot, SlotBefore, SlotIndex,
+    Expiry, Image, Incarnation, LegacyClient, Params, RateImage, Scalar, Slot, SlotBefore, SlotIndex,
     TokenBucket, TtlRule, WriteKind,
 };
 use zae_limiter_schema::{Limit, LimitSet, Timestamp};
@@ -181,7 +181,7 @@ fn a_bucket_whose_debt_outlives_it_is_known() {
             etag: None,
             limits: [(
                 rpm.name().clone(),
-                LimitImage {
+                RateImage {
                     token_bucket: TokenBucket {
                         tokens,
                         ..TokenBucket::full(Params::from(rpm.rate().unwrap()))

@@ -692,6 +692,37 @@ fn the_fields_of_json_tell_the_kind() {
 }
 
 #[test]
+fn amounts_may_be_money_and_those_of_the_limit_that_counts_money_are_printed_so() {
+    for (text, printed, amount) in [
+        ("usd:$10 per month", "usd:$10 per month", 10_000_000),
+        ("usd:$12.5/day", "usd:$12.50/day", 12_500_000),
+        ("usd:1/min", "usd:$0.000001/min", 1),
+        ("spend:$10 per month", "spend:10000000 per month", 10_000_000),
+    ] {
+        let limit = parse(text);
+        assert_eq!(limit.capacity().get(), amount, "{text}");
+        assert_eq!(limit.to_string(), printed);
+        assert_eq!(parse(printed), limit);
+    }
+    let rate = parse("usd:$1/min:$2@$0.50");
+    assert_eq!(rate.to_string(), "usd:$1/min:$2@$0.50");
+    let amounts = (rate.burst().get(), rate.rate().unwrap().refill_amount().get());
+    assert_eq!(amounts, (2_000_000, 500_000));
+    for (text, rule) in [
+        ("usd:$0.0000001/day", "it must have at most 6 decimal places"),
+        ("usd:$ per day", "write dollars, such as $12.50"),
+        ("usd:$1000001 per day", "it must be at most $1000000.00"),
+        ("usd:$0 per day", "it must be above 0"),
+        ("usd:$8 at once for 10min", "is not a whole number"),
+        ("usd:$8/$1s", "is not sec, min, hour, day"),
+        ("usd:8 per day alert at $80%", "is not a percentage"),
+    ] {
+        let refusal = refusal(text);
+        assert!(refusal.contains(rule), "{text}: {refusal}");
+    }
+}
+
+#[test]
 fn thresholds_of_a_quota_are_sorted_percentages() {
     let quota = parse("spend:500 per month  alert at 100%  80% 80%");
     assert_eq!(quota.to_string(), "spend:500 per month alert at 80% 100%");

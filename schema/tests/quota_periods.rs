@@ -387,7 +387,7 @@ fn next_boundary(text: &str, now: Timestamp) -> Timestamp {
 }
 
 /// From 1970 to 2200, often near a change of a clock in the zones that are tested.
-fn moment() -> impl Strategy<Value = Timestamp> {
+fn any_time() -> impl Strategy<Value = Timestamp> {
     let changes = prop_oneof![
         Just("2026-03-29T01:00:00Z"),
         Just("2026-10-25T01:00:00Z"),
@@ -409,7 +409,7 @@ proptest! {
     #![proptest_config(config(1000))]
 
     #[test]
-    fn now_is_in_its_period_and_the_next_ends_later(period in quota_period(), now in moment()) {
+    fn now_is_in_its_period_and_the_next_ends_later(period in quota_period(), now in any_time()) {
         let (_, end, seconds) = around(&period, now);
         prop_assert!(end > now);
         prop_assert!(seconds > 0);
@@ -425,7 +425,7 @@ proptest! {
     /// Clients agree on the boundary wherever in the period they begin it.
     #[test]
     fn a_calendar_period_ends_at_the_same_time_for_all_of_it(
-        period in quota_period(), now in moment(), part in 0.0..1.0f64,
+        period in quota_period(), now in any_time(), part in 0.0..1.0f64,
     ) {
         if !period.is_from_first_use() {
             let end = period.end_after(now);
@@ -436,7 +436,7 @@ proptest! {
     }
 
     #[test]
-    fn a_calendar_period_ends_at_the_first_boundary_of_its_zone(period in quota_period(), now in moment()) {
+    fn a_calendar_period_ends_at_the_first_boundary_of_its_zone(period in quota_period(), now in any_time()) {
         let text = period.to_string();
         if !period.is_from_first_use() && !text.starts_with("hour") {
             prop_assert_eq!(period.end_after(now), next_boundary(&text, now), "{} after {}", period, now);
@@ -444,7 +444,7 @@ proptest! {
     }
 
     #[test]
-    fn lengths_of_periods_from_first_use(seconds in 1..=Limit::MAX_PERIOD_SECONDS, now in moment()) {
+    fn lengths_of_periods_from_first_use(seconds in 1..=Limit::MAX_PERIOD_SECONDS, now in any_time()) {
         let period = QuotaPeriod::from_first_use(Duration::from_secs(seconds)).unwrap();
         prop_assert_eq!(u64::try_from(period.end_after(now).since(now)).unwrap(), seconds * 1000);
     }

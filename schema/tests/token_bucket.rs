@@ -40,7 +40,7 @@ proptest! {
     }
 
     #[test]
-    fn an_amount_is_refused_until_the_promised_moment_and_admitted_then(
+    fn an_amount_is_refused_until_the_promised_time_and_admitted_then(
         token_bucket in token_bucket(),
         at in elapsed(),
         part in 1..=1_000i128,

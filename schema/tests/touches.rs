@@ -102,7 +102,7 @@ fn a_bucket_with_room_is_touched_as_long_as_its_level_suffices_without_refill() 
 
 /// A refill moves the time of the last one, which it cannot where no time has passed.
 #[test]
-fn debt_at_the_moment_of_the_last_refill_is_written_without_a_refill() {
+fn debt_at_the_time_of_the_last_refill_is_written_without_a_refill() {
     let correction = Demand {
         credit: 5_000,
         adjust: 61_000,

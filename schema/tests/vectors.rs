@@ -58,7 +58,7 @@ fn refill_is_elapsed_times_amount_by_period_rounded_down() {
 /// The peer has no remainder: it moves `rf` by `add × period // amount`, here by 999 of 1,000 ms, and so gives 3
 /// more after the next millisecond, 1,669 in all, where 1,668 have come back.
 #[test]
-fn the_remainder_is_kept_where_the_peer_rounds_the_moment_of_refill() {
+fn the_remainder_is_kept_where_the_peer_rounds_the_time_of_refill() {
     let after_a_second = token_bucket("rpm:100", 0).refilled(1_000);
     let a_millisecond_later = after_a_second.refilled(1);
     assert_eq!(
@@ -69,7 +69,7 @@ fn the_remainder_is_kept_where_the_peer_rounds_the_moment_of_refill() {
 }
 
 #[test]
-fn a_slow_limit_loses_nothing_to_a_fast_one_that_shares_its_moment_of_refill() {
+fn a_slow_limit_loses_nothing_to_a_fast_one_that_shares_its_time_of_refill() {
     // One a day is a millitoken every 86.4 s. Taken each second, every single division gives nothing.
     let mut day = token_bucket("rpd:1/day", 0);
     for _ in 0..86 {

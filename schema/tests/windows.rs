@@ -49,7 +49,7 @@ proptest! {
     }
 
     #[test]
-    fn text_is_a_moment_only_in_the_one_form_that_is_printed(
+    fn text_is_a_time_only_in_the_one_form_that_is_printed(
         text in prop_oneof![
             ".{0,30}",
             "[+-]?[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z",
@@ -62,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn a_ulid_round_trips_and_keeps_its_moment(millis in 0..=Timestamp::MAX.millis(), random in any::<u128>()) {
+    fn a_ulid_round_trips_and_keeps_its_time(millis in 0..=Timestamp::MAX.millis(), random in any::<u128>()) {
         let time = Timestamp::from_millis(millis);
         let id = Ulid::new(time, random);
         let text = id.to_string();
@@ -139,7 +139,7 @@ fn the_hour_the_day_and_the_month_that_start_together_have_three_keys() {
 }
 
 #[test]
-fn the_ends_of_time_are_moments_like_others() {
+fn the_ends_of_time_are_times_like_others() {
     assert_eq!(Timestamp::MIN.to_string(), "1970-01-01T00:00:00Z");
     assert_eq!(Timestamp::MAX.to_string(), "9999-12-31T23:59:59Z");
     assert_eq!(Timestamp::from_millis(i64::MIN), Timestamp::MIN);

@@ -11,3 +11,11 @@ pub(crate) fn level_of(entity: Option<EntityId>, resource: Option<Resource>) -> 
         (None, None) => ConfigLevel::System,
     }
 }
+
+/// The resource of a level that is not about every resource.
+pub(crate) fn resource_of(level: &ConfigLevel) -> Option<&Resource> {
+    match level {
+        ConfigLevel::Entity(_, resource) | ConfigLevel::Resource(resource) => Some(resource),
+        ConfigLevel::EntityDefault(_) | ConfigLevel::System => None,
+    }
+}

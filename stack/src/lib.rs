@@ -64,7 +64,7 @@ pub use guard::Refusal;
 pub use mode::Mode;
 pub use outcome::{Change, Outcome};
 pub use owner::Owner;
-pub use plan::{Action, Basis, Kind, OutputChange, Plan, PropertyChange, ResourceChange};
+pub use plan::{Action, Basis, Kind, OutputChange, Plan, PropertyChange, ResourceChange, TagChange};
 pub use preflight::Finding;
 pub use reconcile::{Deleted, Deletion, Drift, Kept, PropertyDrift, ResourceDrift, Verdict};
 pub use stack::Stack;

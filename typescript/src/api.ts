@@ -1559,6 +1559,8 @@ export interface components {
              * @description Tokens that were requested.
              */
             requested: number;
+            /** @description When the period of a quota ends. */
+            resets_at?: string | null;
             /** @description The resource. */
             resource: string;
             /**
@@ -1566,6 +1568,11 @@ export interface components {
              * @description When the requested tokens will be available; null if never.
              */
             retry_after_seconds?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens that a quota was topped up with in this period, beyond its amount.
+             */
+            topped_up?: number | null;
         };
         /**
          * @description Whether limits are enforced.

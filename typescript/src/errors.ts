@@ -13,7 +13,7 @@ export interface Problem {
 }
 
 /** What a caller can do about an error. */
-export type ErrorKind = "refused" | "unavailable" | "invalid" | "not_found" | "conflict" | "permission" | "internal";
+export type ErrorKind = "refused" | "disabled" | "unavailable" | "invalid" | "not_found" | "conflict" | "permission" | "internal";
 
 /** The base class of every error of this package. */
 export abstract class LimiterError extends Error {
@@ -60,6 +60,11 @@ export class RefusedError extends LimiterError {
   }
 }
 
+/** The mode of the entity on the resource is `disabled`. Nothing was taken, and waiting does not help. */
+export class DisabledError extends LimiterError {
+  readonly kind = "disabled";
+}
+
 /** The server, or its table, could not be reached in time. `cause` is the error of `fetch`, if there was one. */
 export class UnavailableError extends LimiterError {
   readonly kind = "unavailable";
@@ -102,8 +107,9 @@ export function errorFor(problem: Problem, retryAfter: string | null): LimiterEr
   const message = problem.detail || problem.title;
   switch (problem.status) {
     case 401:
-    case 403:
       return new PermissionError(message, problem);
+    case 403:
+      return problem.type.endsWith(":disabled") ? new DisabledError(message, problem) : new PermissionError(message, problem);
     case 404:
       return new NotFoundError(message, problem);
     case 409:

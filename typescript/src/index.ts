@@ -1,6 +1,7 @@
 export type { components, paths } from "./api.js";
 export {
   ConflictError,
+  DisabledError,
   type ErrorKind,
   InternalError,
   InvalidError,

@@ -1,7 +1,7 @@
 // The package against the server at ZAE_LIMITER_URL, with the token in ZAE_LIMITER_TOKEN.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { InvalidError, NotFoundError, PermissionError, RateLimiter, RefusedError } from "zae-limiter-client";
+import { DisabledError, InvalidError, NotFoundError, PermissionError, RateLimiter, RefusedError } from "zae-limiter-client";
 import { limits, onServer, signal, url } from "./support.mjs";
 
 const { limiter, unsettled } = onServer();
@@ -111,6 +111,15 @@ test("a refusal names the limit and says when to come back", async () => {
     return true;
   });
   await assert.rejects(limiter.acquire("refused", "gpt-4", { rpm: 6 }), { kind: "refused", retryAfterSeconds: null });
+});
+
+test("a disabled resource is an error of its own", async () => {
+  await limiter.request("PUT", "/v1/mode", { query: { resource: "disabled" }, body: { mode: "disabled" } });
+  await assert.rejects(limiter.acquire("anyone", "disabled", { rpm: 1 }), (error) => {
+    assert(error instanceof DisabledError);
+    assert.deepEqual([error.kind, error.status], ["disabled", 403]);
+    return true;
+  });
 });
 
 test("a repeated key takes nothing", async () => {

@@ -29,7 +29,7 @@ pub(crate) const PACKAGE: &str = "package, asyncio";
 pub(crate) const PACKAGE_THREADS: &str = "package, threads";
 pub(crate) const DYNAMODB: &str = "dynoxide";
 pub(crate) const CANNED: &str = "canned";
-pub(crate) const IN_ANSWER: &str = "allocations in the answer of a refusal";
+pub(crate) const IN_RESPONSE: &str = "allocations in the result of a refusal";
 pub(crate) const CANNED_LATE: &str = "canned + 5 ms";
 /// The only one of the other cases that also runs on recorded responses.
 pub(crate) const CASCADE: &str = "cascade of two";
@@ -187,7 +187,7 @@ pub(crate) fn named(
     if name == DYNAMODB
         && let Some(allocations) = allocations_in_answer(runtime, endpoint)
     {
-        results.single.push((IN_ANSWER, allocations));
+        results.single.push((IN_RESPONSE, allocations));
     }
     for case in CASES.iter().filter(|case| is_wanted(case.name)) {
         let limiter = runtime.block_on(async { (case.build)(endpoint).await.unwrap() });

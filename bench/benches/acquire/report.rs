@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::cases::IN_ANSWER;
+use crate::cases::IN_RESPONSE;
 use crate::chart;
 use crate::entities::{BYTES, SECOND_CALLS, SECOND_RCU};
 use crate::functions;
@@ -16,7 +16,7 @@ use crate::targets::Target;
 const LEAST_NOISE: f64 = 0.10;
 
 /// Figures that do not depend on what else the machine does.
-const COUNTS: [&str; 4] = [BYTES, SECOND_CALLS, SECOND_RCU, IN_ANSWER];
+const COUNTS: [&str; 4] = [BYTES, SECOND_CALLS, SECOND_RCU, IN_RESPONSE];
 
 /// What the verdicts are about.
 const ABOUT_TARGETS: &str = "\

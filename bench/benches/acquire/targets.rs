@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cases::{BARE, CANNED, CASCADE, DYNAMODB, IN_ANSWER, OURS, PACKAGE, PEER};
+use crate::cases::{BARE, CANNED, CASCADE, DYNAMODB, IN_RESPONSE, OURS, PACKAGE, PEER};
 use crate::commands::{ACQUIRE, HELP};
 use crate::entities::{BYTES, MEGABYTES, SECOND_CALLS, SECOND_RCU};
 use crate::functions::{ARCHIVES, RECORDS};
@@ -187,10 +187,10 @@ fn alone(results: &Results) -> Vec<Target> {
             2_000_000.0,
         ),
         at_most(
-            "allocations of a refusal beyond those in its answer",
+            "allocations of a refusal beyond those in its result",
             "0",
             of("refusal", |figures| figures.allocations)
-                .zip(results.single(IN_ANSWER))
+                .zip(results.single(IN_RESPONSE))
                 // Counted over a round, whose own few allocations are spread over all calls.
                 .map(|(all, in_answer)| (all - in_answer).max(0.0).round()),
             0.0,

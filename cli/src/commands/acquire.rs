@@ -13,6 +13,7 @@ use zae_limiter::{Acquire, EntityId, Lease, Limit, OnUnavailable, RateLimiter, R
 use crate::command_output::CommandOutput;
 use crate::context::Context;
 use crate::error::Result;
+use crate::money::MoneyLimits;
 use crate::parse::{self, OnResource};
 
 #[derive(Debug, Args)]
@@ -23,7 +24,7 @@ With --count, exits with 0 unless there were errors.
 Examples:
   zae-limiter acquire user-1 gpt-4 -c rpm:1 -c tpm:500
   zae-limiter acquire user-1 gpt-4 -c tpm:500 --adjust tpm:120   # used 620 in total
-  zae-limiter acquire user-1 gpt-4 -c rpm:1 -c budget/usd:12     # of both resources, or none
+  zae-limiter acquire user-1 gpt-4 -c rpm:1 -c 'budget/usd:$0.50'   # of both resources, or none
   zae-limiter acquire user-1 gpt-4 -c rpm:1 --wait 5s --output json
   zae-limiter acquire user-1 gpt-4 -c rpm:1 --count 1000 --concurrency 8"
 )]
@@ -34,7 +35,7 @@ pub(crate) struct Arguments {
     /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
-    /// Tokens to take from a limit of RESOURCE or of another resource, such as budget/usd:12 (repeatable)
+    /// Tokens to take from a limit of RESOURCE or of another resource, such as budget/usd:$0.50 (repeatable)
     #[arg(short, long = "consume", value_name = "LIMIT:TOKENS", value_parser = parse::on_resource::<u64>, required = true)]
     consume: Vec<OnResource<u64>>,
     /// Tokens used beyond --consume, or fewer if negative, as known after the call (repeatable)
@@ -98,6 +99,10 @@ impl Arguments {
             }
         }
         resources
+    }
+
+    async fn money(&self, limiter: &RateLimiter) -> MoneyLimits {
+        MoneyLimits::of_call(limiter.repository(), &self.entity, self.resources()).await
     }
 
     fn resource_of<'a, T>(&'a self, amount: &'a OnResource<T>) -> &'a Resource {

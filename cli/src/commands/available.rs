@@ -9,7 +9,8 @@ use zae_limiter::{Availability, EntityId, LimitName, LimitStatus, Resource};
 use crate::command_output::{CommandOutput, Text};
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Align, TextTable, View, decimal, grouped};
+use crate::money::MoneyLimits;
+use crate::output::{Align, TextTable, View, decimal};
 use crate::parse;
 
 #[derive(Debug, Args)]
@@ -42,6 +43,8 @@ struct Available {
     limits: BTreeMap<LimitName, Remaining>,
     /// Every limit at every level, the entity's own first.
     levels: Vec<LimitStatus>,
+    #[serde(skip)]
+    money: MoneyLimits,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,7 +56,7 @@ struct Remaining {
 }
 
 impl Available {
-    fn new(entity: EntityId, resource: Resource, availability: &Availability) -> Self {
+    fn new(entity: EntityId, resource: Resource, availability: &Availability, money: MoneyLimits) -> Self {
         let mut limits: BTreeMap<LimitName, Remaining> = BTreeMap::new();
         for status in availability.statuses() {
             limits
@@ -73,13 +76,14 @@ impl Available {
             retry_after_seconds: availability.retry_after().seconds(),
             limits,
             levels: availability.statuses().to_vec(),
+            money,
         }
     }
 }
 
 impl Text for Available {
     fn text(&self, view: &View) -> String {
-        let mut lines = vec![status_table(&self.levels).render(view)];
+        let mut lines = vec![status_table(&self.levels, &self.money).render(view)];
         if self.levels.iter().any(|status| status.requested > 0) {
             lines.push(match (self.would_pass, self.retry_after_seconds) {
                 _ if self.is_disabled => view.paint.bad("the entity may not use the resource"),
@@ -95,11 +99,12 @@ impl Text for Available {
 }
 
 /// The status of limits, one row per limit.
-pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
+pub(crate) fn status_table(statuses: &[LimitStatus], money: &MoneyLimits) -> TextTable {
     let requested = statuses.iter().any(|status| status.requested > 0);
     let first = statuses.first().map(|status| &status.resource);
     let several = statuses.iter().any(|status| Some(&status.resource) != first);
     let resets = statuses.iter().any(|status| status.reset.is_some());
+    let topped_up = statuses.iter().any(|status| status.topped_up > 0);
     let mut columns = vec![("Entity", Align::Left)];
     if several {
         columns.push(("Resource", Align::Left));
@@ -110,6 +115,9 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
         ("Capacity", Align::Right),
         ("Burst", Align::Right),
     ]);
+    if topped_up {
+        columns.push(("Topped up", Align::Right));
+    }
     if resets {
         columns.push(("Resets", Align::Left));
     }
@@ -118,16 +126,20 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
     }
     let mut table = TextTable::new(columns);
     for status in statuses {
+        let amount = |amount: i128| money.amount(&status.resource, status.limit.name(), amount);
         let mut row = vec![status.entity.to_string()];
         if several {
             row.push(status.resource.to_string());
         }
         row.extend([
             status.limit.name().to_string(),
-            grouped(status.available),
-            grouped(status.limit.capacity().get()),
-            grouped(status.limit.burst().get()),
+            amount(status.available.into()),
+            amount(status.limit.capacity().get().into()),
+            amount(status.limit.burst().get().into()),
         ]);
+        if topped_up {
+            row.push(amount(status.topped_up.into()));
+        }
         if resets {
             row.push(
                 status
@@ -136,7 +148,7 @@ pub(crate) fn status_table(statuses: &[LimitStatus]) -> TextTable {
             );
         }
         if requested {
-            row.push(grouped(status.requested));
+            row.push(amount(status.requested.into()));
             let mark = match (status.refused, status.observed) {
                 (true, _) => "refused",
                 (_, true) => "observed",
@@ -156,9 +168,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         acquire = acquire.consume(limit.as_str(), *tokens);
     }
     let availability = acquire.peek().await?;
-    Ok(CommandOutput::new(Available::new(
-        arguments.entity,
-        arguments.resource,
-        &availability,
-    )))
+    let (entity, resource) = (arguments.entity, arguments.resource);
+    let money = MoneyLimits::of_call(limiter.repository(), &entity, [&resource]).await;
+    let report = Available::new(entity, resource, &availability, money);
+    Ok(CommandOutput::new(report))
 }

@@ -1,19 +1,21 @@
 //! `top-up` and `reset`: changing what is left of limits now.
 
 use clap::Args;
+use serde::Serialize;
 use zae_limiter::{EntityId, LimitName, ResetReport, Resource, TopUpReport};
 
 use crate::command_output::{CommandOutput, Text};
 use crate::confirm::confirm;
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{View, grouped};
+use crate::money::MoneyLimits;
+use crate::output::View;
 use crate::parse;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   zae-limiter top-up team-1 gpt-4 spend:200 --reason \"approved by finance\"
-  zae-limiter top-up team-1 gpt-4 spend:200 --idempotency-key ticket-4711 --output json
+  zae-limiter top-up team-1 budget 'usd:$50' --idempotency-key ticket-4711 --output json
 
 A quota gets more for the period that runs. A rate gets tokens up to its burst.")]
 pub(crate) struct TopUp {
@@ -23,7 +25,7 @@ pub(crate) struct TopUp {
     /// Resource
     #[arg(value_name = "RESOURCE")]
     resource: Resource,
-    /// Limit and how much to add
+    /// Limit and how much to add: tokens, or money such as usd:$50
     #[arg(value_name = "LIMIT:AMOUNT", value_parser = parse::amount)]
     amount: (LimitName, u64),
     #[command(flatten)]
@@ -76,24 +78,36 @@ pub(crate) async fn top_up(arguments: TopUp, context: &Context) -> Result<Comman
     if let Some(key) = arguments.circumstances.idempotency_key {
         change = change.idempotency_key(key);
     }
-    Ok(CommandOutput::new(change.await?))
+    let report = change.await?;
+    let money = MoneyLimits::of_call(&repository, &report.entity_id, [&report.resource]).await;
+    Ok(CommandOutput::new(ToppedUp { report, money }))
 }
 
-impl Text for TopUpReport {
+#[derive(Debug, Serialize)]
+struct ToppedUp {
+    #[serde(flatten)]
+    report: TopUpReport,
+    #[serde(skip)]
+    money: MoneyLimits,
+}
+
+impl Text for ToppedUp {
     fn text(&self, view: &View) -> String {
-        let (entity, resource, limit) = (&self.entity_id, &self.resource, &self.limit_name);
-        let by = grouped(self.added);
-        let first = if self.repeated {
+        let Self { report, money } = self;
+        let (entity, resource, limit) = (&report.entity_id, &report.resource, &report.limit_name);
+        let by = money.amount(resource, limit, report.added);
+        let first = if report.repeated {
             format!("made before under this key: {limit} of {entity} on {resource} was topped up by {by}")
         } else {
             format!("topped up {limit} of {entity} on {resource} by {by}")
         };
-        let end = self
+        let end = report
             .period_end
             .map(|end| format!(" until {}", view.zone.show(end)));
-        let left = format!("left: {}{}", grouped(self.left), end.unwrap_or_default());
+        let left = money.amount(resource, limit, report.left);
+        let left = format!("left: {left}{}", end.unwrap_or_default());
         let mut lines = vec![first, left];
-        if self.added < self.amount {
+        if report.added < report.amount {
             lines.push("the limit is at its burst: the rest was not added".to_owned());
         }
         lines.join("\n")

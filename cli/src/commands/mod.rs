@@ -4,6 +4,7 @@ pub(crate) mod acquire;
 pub(crate) mod audit;
 pub(crate) mod available;
 pub(crate) mod bucket;
+pub(crate) mod buckets;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -43,9 +44,21 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<CommandOutput> 
     dispatch(command, context).map_err(|error| with_place(error, context))
 }
 
-/// What is missing is often in another account or region: the error names both.
+/// What is missing is often in another account or region, and what does not respond at another endpoint: the error names them.
 fn with_place(error: Error, context: &Context) -> Error {
-    if !error.is_about_a_place() || context.location.embedded.is_some() {
+    if context.location.embedded.is_some() {
+        return error;
+    }
+    if error.is_unreachable() {
+        return match block_on(Place::of_calls(&context.location)) {
+            Ok(place) => Error::Unreachable {
+                error: Box::new(error),
+                place,
+            },
+            Err(_) => error,
+        };
+    }
+    if !error.is_about_a_place() {
         return error;
     }
     let place = block_on(async {
@@ -63,6 +76,7 @@ fn dispatch(command: Command, context: &Context) -> Result<CommandOutput> {
     match command {
         Command::Acquire(Deferred(arguments)) => block_on(acquire::run(arguments, context)),
         Command::Available(Deferred(arguments)) => block_on(available::run(arguments, context)),
+        Command::Buckets(Deferred(arguments)) => block_on(buckets::run(arguments, context)),
         Command::TopUp(Deferred(arguments)) => block_on(bucket::top_up(arguments, context)),
         Command::Reset(Deferred(arguments)) => block_on(bucket::reset(arguments, context)),
         Command::Entity(Deferred(command)) => block_on(entity::run(command, context)),

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
-use zae_limiter::money::Prices;
+use zae_limiter::money::{Prices, dollars};
 use zae_limiter::records::{AttributeValue, ConfigRecord, EntityRecord, TemporaryLimits, to_json};
-use zae_limiter::{ConfigLevel, EntityId, LevelKind, Limit, LimitKind, Mode, OnUnavailable, Timestamp};
+use zae_limiter::{
+    ConfigLevel, EntityId, LevelKind, Limit, LimitKind, LimitName, Mode, OnUnavailable, Timestamp, Tokens,
+};
 
 use crate::command_output::Text;
 use crate::output::{Align, TextTable, View, grouped};
@@ -87,18 +89,19 @@ impl ConfigReport {
 
 impl Text for ConfigReport {
     fn text(&self, view: &View) -> String {
+        let money = Prices::money_limit_of(self.prices.as_ref());
         let mut lines = vec![];
         if self.limits.is_empty() {
             lines.push("no limits are set at this level".to_owned());
         } else {
-            lines.push(limit_table(&self.limits).render(view));
+            lines.push(limit_table(&self.limits, &money).render(view));
         }
         if let Some(temporary) = &self.temporary_limits {
             lines.push(format!(
                 "until {}, in place of these:",
                 view.zone.show(temporary.until)
             ));
-            lines.push(limit_table(&temporary.limits).render(view));
+            lines.push(limit_table(&temporary.limits, &money).render(view));
         }
         let settings = [
             (
@@ -130,8 +133,8 @@ pub(crate) fn price_text(prices: &Prices) -> String {
     fields.join(", ")
 }
 
-/// Limits, one row per limit.
-pub(crate) fn limit_table(limits: &[Limit]) -> TextTable {
+/// Limits, one row per limit; the one that counts money in dollars.
+pub(crate) fn limit_table(limits: &[Limit], money: &LimitName) -> TextTable {
     let mut table = TextTable::new([
         ("Limit", Align::Left),
         ("Capacity", Align::Right),
@@ -139,11 +142,15 @@ pub(crate) fn limit_table(limits: &[Limit]) -> TextTable {
         ("Refill", Align::Left),
     ]);
     for limit in limits {
+        let amount = |tokens: Tokens| {
+            let text = if limit.name() == money { dollars } else { grouped };
+            text(tokens.get().into())
+        };
         let (burst, comes_back) = match limit.kind() {
             LimitKind::Rate(rate) => {
-                let refill = grouped(rate.refill_amount().get());
+                let refill = amount(rate.refill_amount());
                 let refill = format!("{refill} {}", per(rate.refill_period_seconds()));
-                (grouped(rate.burst().get()), refill)
+                (amount(rate.burst()), refill)
             }
             LimitKind::Quota(quota) if quota.alerts().is_empty() => {
                 (String::new(), format!("all per {}", quota.period()))
@@ -154,7 +161,7 @@ pub(crate) fn limit_table(limits: &[Limit]) -> TextTable {
             }
             kind @ LimitKind::Concurrency(_) => (String::new(), kind.to_string()),
         };
-        let capacity = grouped(limit.capacity().get());
+        let capacity = amount(limit.capacity());
         table.row([limit.name().to_string(), capacity, burst, comes_back]);
     }
     table

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use zae_limiter::money::dollars;
 use zae_limiter::usage::{CapacityScope, ResourceCapacity};
 use zae_limiter::{ConfigLevel, EntityId, LimitName, Repository, Resource};
 
@@ -126,6 +127,9 @@ impl Text for ResourceNames {
 struct Utilization {
     resource: Resource,
     limits: Vec<LimitUtilization>,
+    /// The limit that counts money.
+    #[serde(skip)]
+    money: LimitName,
 }
 
 #[derive(Debug, Serialize)]
@@ -176,12 +180,17 @@ impl Text for Utilization {
             ("In use", Align::Right),
         ]);
         for limit in &self.limits {
-            let mut row = |entity: &str, capacity, available, percent| {
+            let amount: fn(i128) -> String = if limit.limit_name == self.money {
+                dollars
+            } else {
+                grouped
+            };
+            let mut row = |entity: &str, capacity: u64, available: i64, percent| {
                 table.row([
                     limit.limit_name.to_string(),
                     entity.to_owned(),
-                    grouped(capacity),
-                    grouped(available),
+                    amount(capacity.into()),
+                    amount(available.into()),
                     format!("{}%", decimal(percent, 1)),
                 ]);
             };
@@ -222,7 +231,12 @@ async fn capacity(arguments: Capacity, repository: &Repository) -> Result<Comman
             repository.get_resource_capacity(&resource, &name, scope).await?,
         ));
     }
-    Ok(CommandOutput::new(Utilization { resource, limits }))
+    let money = repository.resolve_money_limit(&resource).await?;
+    Ok(CommandOutput::new(Utilization {
+        resource,
+        limits,
+        money,
+    }))
 }
 
 async fn stored_names(repository: &Repository, resource: &Resource) -> Result<Vec<LimitName>> {

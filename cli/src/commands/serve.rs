@@ -188,10 +188,10 @@ struct Stopped {
 
 impl Text for Stopped {
     fn text(&self, _: &View) -> String {
-        format!(
-            "stopped; {} leases were committed",
-            grouped(self.committed_leases)
-        )
+        match self.committed_leases {
+            1 => "stopped; 1 lease was committed".to_owned(),
+            leases => format!("stopped; {} leases were committed", grouped(leases)),
+        }
     }
 }
 

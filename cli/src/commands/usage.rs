@@ -86,9 +86,8 @@ async fn money_limits(
 ) -> Result<BTreeMap<Resource, LimitName>> {
     let mut limits = BTreeMap::new();
     for resource in resources {
-        if let Some(prices) = repository.resolve_prices(&resource).await? {
-            limits.insert(resource, prices.money_limit);
-        }
+        let limit = repository.resolve_money_limit(&resource).await?;
+        limits.insert(resource, limit);
     }
     Ok(limits)
 }

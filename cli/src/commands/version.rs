@@ -27,6 +27,9 @@ struct VersionReport {
     schema_version: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<TableVersion>,
+    /// Why the table was not read, if none was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -86,6 +89,7 @@ impl Text for VersionReport {
                 lines.push(format!("  updated by {by} at {}", view.zone.show(at)));
             }
         }
+        lines.extend(self.problem.iter().map(|problem| format!("no table: {problem}")));
         lines.join("\n")
     }
 }
@@ -101,14 +105,20 @@ async fn table(context: &Context) -> Result<Option<TableVersion>> {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
-    let table = if arguments.client {
-        None
+    let named = context.given_name().is_some() || context.location.embedded.is_some();
+    let (table, problem) = if arguments.client {
+        (None, None)
     } else {
-        table(context).await?
+        match table(context).await {
+            // The version of the command is wanted wherever it runs.
+            Err(error) if !named => (None, Some(error.to_string())),
+            table => (table?, None),
+        }
     };
     Ok(CommandOutput::new(VersionReport {
         client_version: CLIENT_VERSION,
         schema_version: VersionRecord::SCHEMA_VERSION,
         table,
+        problem,
     }))
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use zae_limiter::stack::Stack;
 
 use super::TableLocation;
+use crate::error::Result;
 
 /// How long to wait for STS: the account only makes a message clearer.
 const ACCOUNT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -29,6 +30,13 @@ impl Place {
             region,
             endpoint: location.endpoint(),
         }
+    }
+
+    /// The place that calls go to, without a call for the account.
+    pub(crate) async fn of_calls(location: &TableLocation) -> Result<Self> {
+        let config = location.aws().await?;
+        let region = config.region().map(ToString::to_string);
+        Ok(Self::new(None, region, location))
     }
 
     /// The place where a stack would be: the caller's account, if STS returns it in time.

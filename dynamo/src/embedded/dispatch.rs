@@ -35,6 +35,15 @@ pub(super) fn dispatch(database: &Database, target: &str, body: &[u8]) -> Outcom
     }
 }
 
+/// True if the operation waits for a file that another process holds.
+pub(super) fn is_write(target: &str) -> bool {
+    let operation = target.rsplit('.').next().unwrap_or_default();
+    matches!(
+        operation,
+        "UpdateItem" | "PutItem" | "DeleteItem" | "BatchWriteItem" | "TransactWriteItems"
+    )
+}
+
 fn run<Request, Response>(body: &[u8], call: impl FnOnce(Request) -> Outcome<Response>) -> Outcome<String>
 where
     Request: DeserializeOwned,

@@ -60,6 +60,8 @@ pub struct EmbeddedStore {
     turns: Arc<Mutex<()>>,
     /// For writes to a file.
     write_slots: Arc<Semaphore>,
+    /// How many writes this process has finished.
+    finished_writes: Arc<AtomicU64>,
 }
 
 impl EmbeddedStore {
@@ -78,6 +80,7 @@ impl EmbeddedStore {
             address,
             turns: Arc::default(),
             write_slots: write_slots(),
+            finished_writes: Arc::default(),
         })
     }
 
@@ -93,6 +96,7 @@ impl EmbeddedStore {
             file: Some(path),
             turns: Arc::default(),
             write_slots: write_slots(),
+            finished_writes: Arc::default(),
         })
     }
 
@@ -125,6 +129,13 @@ impl EmbeddedStore {
             .then(|| (self.write_slots.clone(), WRITES_AT_A_TIME))
     }
 
+    /// True if a call waits for a file that another process holds. While writes of this process finish, nobody else holds it:
+    /// they only wait for each other, and a slow disk makes the lock look held. `finished` is what the last look found.
+    async fn waits_for_another(&self, finished: &mut u64, is_held: impl Future<Output = bool>) -> bool {
+        let before = std::mem::replace(finished, self.finished_writes.load(Ordering::Relaxed));
+        before == *finished && is_held.await && *finished == self.finished_writes.load(Ordering::Relaxed)
+    }
+
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         let in_memory = self.file.is_none();
         in_memory.then(|| self.turns.lock().unwrap_or_else(PoisonError::into_inner))
@@ -133,7 +144,12 @@ impl EmbeddedStore {
     fn respond(&self, target: &str, body: &[u8]) -> Result<Response, FileHeld> {
         let _turn = self.turn();
         match dispatch::dispatch(&self.database, target, body) {
-            Ok(json) => Ok(Response { status: 200, json }),
+            Ok(json) => {
+                if dispatch::is_write(target) {
+                    self.finished_writes.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(Response { status: 200, json })
+            }
             Err(error) => match &self.file {
                 Some(path) if wording::is_lock(&error) => Err(FileHeld { path: path.clone() }),
                 _ => Ok(Response {
@@ -188,17 +204,21 @@ impl HttpConnector for EmbeddedStore {
             // Memory waits for nobody, and simulations must not meet a second thread.
             return HttpConnectorFuture::ready(into_connector_result(respond()));
         };
+        let store = self.clone();
         HttpConnectorFuture::new(async move {
+            let mut finished = store.finished_writes.load(Ordering::Relaxed);
             let mut response = tokio::task::spawn_blocking(respond);
             loop {
                 match tokio::time::timeout(HELD_AFTER, &mut response).await {
                     Ok(Ok(response)) => return into_connector_result(response),
                     Ok(Err(error)) => return Err(ConnectorError::other(error.into(), None)),
                     // The engine would wait in silence for longer than callers have time.
-                    Err(_) if file::is_held(path.clone()).await => {
-                        return Err(ConnectorError::timeout(WaitsForFile { path }.into()));
+                    Err(_) => {
+                        let is_held = file::is_held(path.clone());
+                        if store.waits_for_another(&mut finished, is_held).await {
+                            return Err(ConnectorError::timeout(WaitsForFile { path }.into()));
+                        }
                     }
-                    Err(_) => {}
                 }
             }
         })

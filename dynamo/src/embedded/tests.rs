@@ -105,3 +105,55 @@ async fn an_invalid_request_is_a_validation_error_to_the_sdk() {
         .unwrap_err();
     assert_eq!(CallError::from(&error), CallError::TableMissing);
 }
+
+#[tokio::test]
+async fn writes_that_wait_for_each_other_on_a_slow_disk_wait_for_no_other_process() {
+    let (_folder, path) = scratch("slow.db");
+    let store = EmbeddedStore::file(&path).await.unwrap();
+    let finish = || store.finished_writes.fetch_add(1, Ordering::Relaxed);
+    let mut finished = 0;
+    assert!(store.waits_for_another(&mut finished, async { true }).await);
+    assert!(!store.waits_for_another(&mut finished, async { false }).await);
+    finish();
+    assert!(
+        !store.waits_for_another(&mut finished, async { true }).await,
+        "before"
+    );
+    let during = async {
+        finish();
+        true
+    };
+    assert!(!store.waits_for_another(&mut finished, during).await);
+    assert!(
+        !store.waits_for_another(&mut finished, async { true }).await,
+        "since"
+    );
+    assert!(
+        store.waits_for_another(&mut finished, async { true }).await,
+        "none since"
+    );
+}
+
+#[tokio::test]
+async fn finished_writes_are_counted_and_reads_are_not() {
+    let (_folder, path) = scratch("counted.db");
+    let store = EmbeddedStore::file(&path).await.unwrap();
+    let create = br#"{"TableName": "table", "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "PK", "AttributeType": "S"}]}"#;
+    let key = r#"{"PK": {"S": "a"}}"#;
+    let put = format!(r#"{{"TableName": "table", "Item": {key}}}"#);
+    let get = format!(r#"{{"TableName": "table", "Key": {key}}}"#);
+    let requests = [
+        ("CreateTable", &create[..]),
+        ("PutItem", put.as_bytes()),
+        ("GetItem", get.as_bytes()),
+    ];
+    for (operation, body) in requests {
+        let response = store
+            .respond(&format!("DynamoDB_20120810.{operation}"), body)
+            .unwrap();
+        assert_eq!(response.status, 200, "{}", response.json);
+    }
+    assert_eq!(store.finished_writes.load(Ordering::Relaxed), 1);
+}

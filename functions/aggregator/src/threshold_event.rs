@@ -58,10 +58,10 @@ impl ThresholdEvent {
             period_end,
         } = crossing;
         let (entity, resource) = (&delta.entity, &delta.resource);
-        // None of the parts has a space.
+        // None of the parts has a space. The end is in seconds, as in the key of the mark.
         let identity = format!(
             "{table_arn} {entity} {resource} {limit} {} {amount} {percent}",
-            period_end.millis()
+            period_end.seconds()
         );
         let mut id = String::with_capacity(32);
         for byte in Sha256::digest(identity).iter().take(16) {

@@ -13,7 +13,8 @@ use zae_limiter_testing::stream::{Chaos, Cloud, Invoke, Lambda};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_zae-limiter-provisioner");
 const TWO: &str = "{system: {limits: {rpm: 100}}, resources: {gpt-4: {limits: {rpm: 500}}}}";
-const OTHER: &str = "{system: {limits: {rpm: 200}}, entities: {user-1: {limits: {rpm: 7}}}}";
+const OTHER: &str = "{system: {limits: {rpm: 200}}, entities: {user-1: {limits: {rpm: 7, usd: $5 per day in Asia/Tokyo, \
+                     parallel: 8 at once for 10min}}}}";
 
 /// A table of its own on the server that all tests share.
 async fn table(name: &str) -> Repository {
@@ -105,7 +106,10 @@ async fn a_resource_is_created_updated_rolled_back_and_deleted() {
     );
     assert_eq!(
         levels(&repository).await,
-        ["system rpm:200/min", "entity user-1 rpm:7/min"]
+        [
+            "system rpm:200/min",
+            "entity user-1 parallel:8 at once for 10min rpm:7/min usd:$5 per day in Asia/Tokyo"
+        ]
     );
 
     // A rollback is an update with the properties before.

@@ -74,7 +74,7 @@ impl Availability {
         self.disabled.is_some()
     }
 
-    /// The entity that may not use the resource, the one that asks or a parent, and the level that says so.
+    /// The entity that may not use the resource (that of the call or a parent), and the level that says so.
     pub fn disabled_by(&self) -> Option<(&EntityId, ConfigOrigin)> {
         self.disabled.as_ref().map(|(entity, level)| (entity, *level))
     }

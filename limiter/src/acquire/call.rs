@@ -128,12 +128,12 @@ impl Acquire {
     /// let limiter = RateLimiter::embedded().await?;
     /// let repository = limiter.repository();
     /// repository.set_resource_defaults("gpt-4", [Limit::per_minute("rpm", 100)?, Limit::per_minute("tpm", 10_000)?]).await?;
-    /// repository.set_resource_defaults("budget", [Limit::per_day("usd", 20)?]).await?;
+    /// repository.set_resource_defaults("budget", [Limit::per_day("credits", 20)?]).await?;
     ///
-    /// let call = || limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).and("budget").consume("usd", 12);
+    /// let call = || limiter.acquire("user-1", "gpt-4").consume("rpm", 1).consume("tpm", 500).and("budget").consume("credits", 12);
     /// let mut lease = call().await?;
     /// lease.adjust("tpm", 120); // only the model has this limit
-    /// lease.on("budget").adjust("usd", 3);
+    /// lease.on("budget").adjust("credits", 3);
     /// lease.commit().await?;
     ///
     /// let Err(Error::Refused(refusal)) = call().await else { panic!("5 are left of the budget") };

@@ -28,18 +28,18 @@ pub(super) async fn admit(charges: &[Charge]) -> Result<Grants> {
     if let [only] = charges {
         return alone(only).await;
     }
-    let doubtful = charges
+    let likely_refused = charges
         .iter()
         .position(|charge| charge.can_refuse() && !charge.looks_good());
     let mut round = Round::new(charges.len());
-    if let Some(doubtful) = doubtful {
-        round.acquire(charges, &[doubtful], false).await?;
+    if let Some(likely_refused) = likely_refused {
+        round.acquire(charges, &[likely_refused], false).await?;
         if !round.refusals.is_empty() {
             return Err(round.refusal(charges));
         }
     }
     let others: Vec<usize> = (0..charges.len())
-        .filter(|index| Some(*index) != doubtful)
+        .filter(|index| Some(*index) != likely_refused)
         .collect();
     round.acquire(charges, &others, false).await?;
     if round.refusals.is_empty() {

@@ -25,7 +25,7 @@ static WARNED: AtomicBool = AtomicBool::new(false);
 
 /// Tokens that a call has taken.
 ///
-/// [Commit](Lease::commit) it when the call is done. Dropped without that (by an early return, a panic or a cancelled
+/// [Commit](Lease::commit) it when the call is done. Dropped without that (by an early return, a panic or a canceled
 /// future), it is rolled back whole in the background, like a database transaction;
 /// [`RateLimiter::shutdown`](crate::RateLimiter::shutdown) waits for it. [`LimiterStats::rolled_back`](crate::LimiterStats)
 /// counts such leases, and the first of a process is logged. A call whose cost is known needs no lease:

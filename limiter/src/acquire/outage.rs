@@ -101,10 +101,10 @@ fn known_chain(buckets: &Buckets, part: &Part, prices: Option<&Prices>) -> Optio
             part: part.index,
             left: buckets.known_image(&key).map_or_else(Amounts::new, |image| {
                 let now = shared.now();
-                let quotas = image.quotas.iter();
-                quotas
-                    .map(|(limit, quota)| (limit.clone(), quota.left_at(now)))
-                    .collect()
+                let left = image
+                    .limits_on_item()
+                    .filter_map(|(name, limit)| Some((name.clone(), limit.left_until_reset(now)?)));
+                left.collect()
             }),
             key,
             amounts: amounts.cloned().collect(),

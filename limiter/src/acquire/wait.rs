@@ -17,10 +17,9 @@ use crate::{Error, Result};
 /// A longer wait is cut to this, so that its deadline can be represented.
 const LONGEST_PATIENCE: Duration = Duration::from_hours(24 * 365);
 
-/// Asks like everybody else; only one that is refused waits, and one that finds others waiting. A waiter is in the wait
-/// queue of the bucket that takes longest and, where that is a parent's, in that of the entity's own bucket on the same
-/// resource, too, together with the parent's other children. When its turn comes it asks again, and wakes the next waiters
-/// that fit as well.
+/// Acquires like any other call, and waits if that is refused or if others already wait. A waiter is in the wait queue of the
+/// bucket that takes longest. If that is a parent's, it is also in the queue of the entity's own bucket on the same resource,
+/// together with the parent's other children. When its turn comes it acquires again, and wakes the next waiters that fit as well.
 pub(super) async fn acquire_within(buckets: &Arc<Buckets>, call: &Call, patience: Duration) -> Result<Lease> {
     let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
     let arrival = buckets.arrival();

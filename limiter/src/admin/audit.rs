@@ -1,4 +1,4 @@
-//! Audit events: written with the change they tell of, read newest first.
+//! Audit events: written together with the change that they record, read newest first.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

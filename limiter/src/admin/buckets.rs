@@ -36,7 +36,7 @@ pub struct BucketLimit {
     pub name: LimitName,
     /// Tokens per period, or permits.
     pub capacity: u64,
-    /// The most that can be available at once.
+    /// The most that can be available at once: for a quota its amount and what it was topped up with.
     pub burst: u64,
     /// Tokens or permits available now. Negative is debt.
     pub available: i64,
@@ -137,7 +137,7 @@ impl BucketLimit {
         Self {
             name,
             capacity: amount(limit.capacity()),
-            burst: amount(limit.burst()),
+            burst: amount(limit.burst() + limit.topped_up(now)),
             available: number(limit.available(elapsed, now)),
             consumed: number(limit.consumed()),
             kind: match limit {

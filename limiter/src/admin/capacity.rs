@@ -30,7 +30,7 @@ pub struct ResourceCapacity {
 pub struct EntityCapacity {
     /// The entity.
     pub entity: EntityId,
-    /// Its capacity, in whole tokens.
+    /// Its capacity, in whole tokens; that of a quota with what it was topped up with.
     pub capacity: u64,
     /// What it has left, in whole tokens; below zero is debt.
     pub available: i64,
@@ -62,10 +62,10 @@ fn utilization(capacity: u64, available: i64) -> f64 {
 /// The entities to include.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CapacityScope {
-    /// Every entity's.
+    /// All entities.
     #[default]
     Everyone,
-    /// Those of entities without a parent.
+    /// Entities without a parent.
     RootsOnly,
 }
 
@@ -95,9 +95,10 @@ pub(super) async fn measure(
                     continue;
                 };
                 let available = of_limit.available(image.elapsed(now), now);
+                let capacity = of_limit.capacity() + of_limit.topped_up(now);
                 entities.push(EntityCapacity {
                     entity,
-                    capacity: u64::try_from(whole_tokens(of_limit.capacity())).unwrap_or(u64::MAX),
+                    capacity: u64::try_from(whole_tokens(capacity)).unwrap_or(u64::MAX),
                     available: clamped(whole_tokens(available)),
                 });
             }

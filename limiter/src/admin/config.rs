@@ -8,8 +8,8 @@ use zae_limiter_dynamo::{Query, Sort, Transacted, Transaction};
 use zae_limiter_schema::keys;
 use zae_limiter_schema::money::Prices;
 use zae_limiter_schema::{
-    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Limit, LimitSet,
-    Mode, OnUnavailable, Resource, ResourceRegistry, Timestamp,
+    AttributeValue, AuditAction, ConfigLevel, ConfigRecord, EntityConfigRegistry, EntityId, Limit, LimitName,
+    LimitSet, Mode, OnUnavailable, Resource, ResourceRegistry, Timestamp,
 };
 
 use super::audit::{self, Details};
@@ -352,20 +352,18 @@ impl Repository {
         Ok(system.and_then(|system| system.prices))
     }
 
+    /// The limit of a resource that counts money, in millionths of a dollar: the one that its prices name, else `usd`. A budget
+    /// that several models share has no prices of its own.
+    pub async fn resolve_money_limit(&self, resource: impl AsRef<str>) -> Result<LimitName> {
+        let prices = self.resolve_prices(resource).await?;
+        Ok(Prices::money_limit_of(prices.as_ref()))
+    }
+
     /// Deletes the prices of a resource; returns false if there were none. Its limits stay.
     pub async fn delete_prices(&self, resource: impl AsRef<str>) -> Result<bool> {
         let level = ConfigLevel::Resource(Resource::parse(resource)?);
-        let Some(stored) = self.get_config(&level).await? else {
-            return Ok(false);
-        };
-        if stored.prices.is_none() {
-            return Ok(false);
-        }
-        let without = ConfigRecord {
-            prices: None,
-            ..stored.clone()
-        };
-        self.reduce(&stored, &without, ConfigChange::new().without_prices())
+        let change = ConfigChange::new().without_prices();
+        self.remove_setting(&level, change, |record| record.prices = None)
             .await
     }
 
@@ -417,38 +415,36 @@ impl Repository {
     /// # Ok(()) }
     /// ```
     pub async fn delete_mode(&self, level: &ConfigLevel) -> Result<bool> {
-        let Some(stored) = self.get_config(level).await? else {
-            return Ok(false);
-        };
-        if stored.mode.is_none() {
-            return Ok(false);
-        }
-        let without = ConfigRecord {
-            mode: None,
-            ..stored.clone()
-        };
-        self.reduce(&stored, &without, ConfigChange::new().without_mode())
+        let change = ConfigChange::new().without_mode();
+        self.remove_setting(level, change, |record| record.mode = None)
             .await
     }
 
-    /// Takes something away from a level, and deletes a level of which nothing is left.
-    async fn reduce(
+    /// Removes a setting of a level, and a level of which nothing is left. False if it is not set.
+    async fn remove_setting(
         &self,
-        stored: &ConfigRecord,
-        without: &ConfigRecord,
+        level: &ConfigLevel,
         change: ConfigChange,
+        remove: impl FnOnce(&mut ConfigRecord),
     ) -> Result<bool> {
+        let Some(stored) = self.get_config(level).await? else {
+            return Ok(false);
+        };
+        let mut without = stored.clone();
+        remove(&mut without);
+        if without == stored {
+            return Ok(false);
+        }
         let is_empty = without.limits.is_empty()
             && without.temporary.is_none()
             && without.on_unavailable.is_none()
             && without.mode.is_none()
             && without.prices.is_none()
             && without.unknown.is_empty();
-        if is_empty && stored.level != ConfigLevel::System {
-            return self.delete_config_if_unchanged(stored).await;
+        if is_empty && *level != ConfigLevel::System {
+            return self.delete_config_if_unchanged(&stored).await;
         }
-        self.set_config_if_unchanged(&stored.level, Some(stored), change)
-            .await?;
+        self.set_config_if_unchanged(level, Some(&stored), change).await?;
         Ok(true)
     }
 

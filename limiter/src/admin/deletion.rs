@@ -13,7 +13,7 @@ use crate::error::{Conflict, NotFound};
 use crate::{Error, Repository, Result};
 
 /// How many configurations one transaction deletes; the rest of its room is for registry, entity and event.
-const CONFIGS_AT_ONCE: usize = MAX_WRITES - 10;
+const CONFIGS_PER_TRANSACTION: usize = MAX_WRITES - 10;
 
 /// What an entity's partition holds.
 #[derive(Debug, Default)]
@@ -46,7 +46,7 @@ pub(super) async fn delete_records(repository: &Repository, id: &EntityId) -> Re
         // What does not fit into the last transaction goes before it.
         let (first, last) = records
             .configs
-            .split_at(records.configs.len().saturating_sub(CONFIGS_AT_ONCE));
+            .split_at(records.configs.len().saturating_sub(CONFIGS_PER_TRANSACTION));
         let first_done = delete_some(&repository.inner.table, first).await?;
         deleted += first_done;
         let total = deleted + last.len() + usize::from(records.entity.is_some());
@@ -68,7 +68,7 @@ pub(super) async fn delete_records(repository: &Repository, id: &EntityId) -> Re
 /// Deletes configurations with their registry counts, and returns how many. Stops where another writer was faster.
 async fn delete_some(table: &Table, configs: &[Key]) -> Result<usize> {
     let mut deleted = 0;
-    for some in configs.chunks(CONFIGS_AT_ONCE) {
+    for some in configs.chunks(CONFIGS_PER_TRANSACTION) {
         let mut transaction = Transaction::on(table);
         delete_configs(&mut transaction, some);
         if !matches!(transaction.commit().await?, Transacted::Done) {

@@ -27,7 +27,7 @@ pub struct EntityChange {
     cascade: Option<bool>,
     /// By key: the new value, or none to remove it.
     metadata: BTreeMap<String, Option<Value>>,
-    /// Whether metadata that is not mentioned goes.
+    /// Whether metadata that is not mentioned is removed.
     replaces_metadata: bool,
     reason: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Notes of entities, checked to be what the table can hold before anything is written.
+//! Metadata of entities, checked before anything is written.
 
 use serde_json::Value;
 use zae_limiter_schema::{AttributeValue, Metadata};
@@ -6,20 +6,20 @@ use zae_limiter_schema::{AttributeValue, Metadata};
 use crate::json::from_json;
 use crate::{Error, Result};
 
-/// Notes are stored in the entity and again in the audit event of its change, and an item holds 400 KB.
+/// Metadata is stored in the entity and again in the audit event of its change, and an item holds 400 KB.
 const MAX_BYTES: usize = 100 * 1024;
-/// DynamoDB allows 32 levels, and an event's details are two levels around the notes.
+/// DynamoDB allows 32 levels, and an event's details are two levels around the metadata.
 const MAX_LEVELS: usize = 30;
 /// Numbers that DynamoDB can hold, by magnitude.
 const LEAST: f64 = 1e-130;
 const MOST: f64 = 1e126;
 
-pub(super) fn to_metadata(notes: Vec<(String, Value)>) -> Result<Metadata> {
-    for (key, value) in &notes {
+pub(super) fn to_metadata(entries: Vec<(String, Value)>) -> Result<Metadata> {
+    for (key, value) in &entries {
         check_key(key)?;
         check(key, value, 1)?;
     }
-    let metadata = notes
+    let metadata = entries
         .into_iter()
         .map(|(key, value)| (key, from_json(value)))
         .collect();

@@ -58,13 +58,13 @@ impl NewEntity {
         self
     }
 
-    /// Free notes: texts, numbers, flags, lists and maps. Up to 100 KiB in all, and 30 levels of lists and maps.
+    /// Metadata: texts, numbers, flags, lists and maps. Up to 100 KiB in all, and 30 levels of lists and maps.
     pub fn metadata<K: Into<String>, V: Into<Value>>(
         mut self,
-        notes: impl IntoIterator<Item = (K, V)>,
+        entries: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
         self.metadata
-            .extend(notes.into_iter().map(|(key, value)| (key.into(), value.into())));
+            .extend(entries.into_iter().map(|(key, value)| (key.into(), value.into())));
         self
     }
 

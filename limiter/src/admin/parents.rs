@@ -9,8 +9,8 @@ use crate::config::MAX_PARENTS;
 use crate::error::{Conflict, NotFound, Unavailable};
 use crate::{Error, Result};
 
-/// How many entities' children are asked for at the same time.
-const ASKED_AT_ONCE: usize = 16;
+/// How many entities' children are queried at the same time.
+const QUERIES_AT_A_TIME: usize = 16;
 
 /// The entity, as it is stored.
 pub(super) async fn read_entity(table: &Table, entity: &EntityId) -> Result<Option<EntityRecord>> {
@@ -86,18 +86,18 @@ pub(super) async fn levels_below(table: &Table, entity: &EntityId) -> Result<usi
     Ok(MAX_PARENTS)
 }
 
-/// The children of all these, some asked for at once, until enough are found.
+/// The children of all these, several queries at a time, until enough are found.
 async fn children_of_all(table: &Table, parents: Vec<EntityId>, enough: usize) -> Result<Vec<EntityId>> {
-    let (mut waiting, mut asked) = (parents.into_iter(), JoinSet::new());
+    let (mut waiting, mut queries) = (parents.into_iter(), JoinSet::new());
     let mut children = vec![];
     while children.len() < enough {
-        while asked.len() < ASKED_AT_ONCE
+        while queries.len() < QUERIES_AT_A_TIME
             && let Some(parent) = waiting.next()
         {
             let table = table.clone();
-            asked.spawn(async move { table.query_all(&children_of(&parent)).await });
+            queries.spawn(async move { table.query_all(&children_of(&parent)).await });
         }
-        let Some(found) = asked.join_next().await else {
+        let Some(found) = queries.join_next().await else {
             break;
         };
         let found = found.map_err(|error| {

@@ -7,11 +7,11 @@ use aws_config::SdkConfig;
 use tokio::sync::OnceCell;
 use zae_limiter_schema::Principal;
 
-/// How often the caller's ARN is asked for before audit events go without.
+/// The caller's ARN is looked up at most this often. After that audit events have no principal.
 const MAX_ATTEMPTS: u32 = 3;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The principal of audit events: given by hand, or the ARN of the credentials, looked up once.
+/// The principal of audit events: the configured one, or the ARN of the credentials, looked up once.
 #[derive(Debug)]
 pub(super) struct PrincipalSource {
     given: Option<Principal>,

@@ -1,4 +1,4 @@
-//! Buckets whose clients are to read the configuration again before its time to live is over.
+//! Making clients read the configuration again before their cached copy expires.
 
 use tokio::task::JoinSet;
 use zae_limiter_dynamo::{Query, Sort, Table, Update, from_sdk_item, key_of, to_sdk_key};

@@ -79,7 +79,7 @@ impl Repository {
 
     /// What each entity used of a resource in one window, in order of ids.
     ///
-    /// Unlike [`usage_snapshots`](Self::list_usage_snapshots), a page costs one query and its items, however much usage there
+    /// Unlike [`list_usage_snapshots`](Self::list_usage_snapshots), a page costs one query and its items, however much usage there
     /// is in other windows. Days and months that the Python package wrote under the key of their first hour are not
     /// found.
     ///
@@ -194,7 +194,7 @@ impl Repository {
     }
 
     /// Counts the usage of an embedded table up to now, instead of within two seconds. Returns how many changes of the table it
-    /// has read. Without [`Builder::count_usage`](crate::RateLimiterBuilder::count_usage) it does nothing.
+    /// has read. Without [`RateLimiterBuilder::count_usage`](crate::RateLimiterBuilder::count_usage) it does nothing.
     ///
     /// ```
     /// use zae_limiter::usage::{UsageQuery, WindowKind};

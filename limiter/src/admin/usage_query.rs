@@ -27,7 +27,7 @@ const LAST: char = '~';
 /// # Ok::<(), zae_limiter::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[must_use = "a query does nothing until it is passed to usage_snapshots or usage_summary"]
+#[must_use = "a query does nothing until it is passed to list_usage_snapshots or get_usage_summary"]
 pub struct UsageQuery {
     entity: Option<EntityId>,
     resource: Option<Resource>,

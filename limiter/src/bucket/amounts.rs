@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 use zae_limiter_schema::LimitName;
 
-/// Amounts to a bucket by limit, in millitokens. Above zero is taken, below zero is given back. Most buckets have no more than
-/// two limits, and then it takes no allocation.
+/// Amounts by limit, in millitokens: above zero is taken, below zero is given back. Up to two limits need no allocation, and
+/// most buckets have no more.
 pub(crate) type Amounts = SmallVec<[(LimitName, i128); 2]>;
 
 /// The amount for a limit; 0 if there is none.

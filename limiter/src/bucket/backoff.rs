@@ -10,15 +10,15 @@ const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LONGEST_RETRY: Duration = Duration::from_secs(1);
 /// and up to this while none does.
 const LONGEST_BACKGROUND_RETRY: Duration = Duration::from_secs(5);
-/// An unconfirmed write that nobody asks about is searched for after this time and up to as much again.
+/// An unconfirmed write that no caller waits for is searched for after one to two times this.
 const BEFORE_SEARCH: Duration = Duration::from_millis(500);
-/// When the table is back, buckets that nobody asks for come within this time, not all at once.
+/// When the table is back, buckets without callers go on within this time, not all together.
 const RECOVERY_SPREAD: Duration = Duration::from_secs(1);
 /// The first probe of an open breaker comes within this time; the pause doubles from there,
 const FIRST_PROBE: Duration = Duration::from_millis(100);
 /// up to this.
 const LONGEST_PROBE: Duration = Duration::from_secs(5);
-/// A wait for tokens is lengthened by a random part of up to 1/100 of it, so that processes do not all come back at once,
+/// A wait for tokens is lengthened by a random part of up to 1/100 of it, so that processes do not all come back together,
 const WAIT_JITTER: u32 = 100;
 /// and by no more than this.
 const MAX_WAIT_JITTER: Duration = Duration::from_millis(100);

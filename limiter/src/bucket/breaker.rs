@@ -91,7 +91,7 @@ pub(crate) struct Open {
 /// A request that failed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FailedRequest<'a> {
-    /// Whose bucket it was about, if any.
+    /// The bucket that it concerned, if any.
     pub(crate) bucket: Option<&'a BucketKey>,
     /// When it was sent.
     pub(crate) sent: Duration,

@@ -28,7 +28,7 @@ use crate::{Clock, Error, Result};
 const MAX_IN_USE: usize = 100_000;
 /// A new bucket replaces an idle one among this many that were not used for longest.
 const CANDIDATES: usize = 8;
-/// What is returned by calls that end meanwhile, and by searches after that, is waited for too.
+/// Calls that end while others are waited for return tokens, and so do searches after that: each is one more round.
 const SETTLE_ROUNDS: usize = 3;
 
 /// The buckets of one limiter.
@@ -99,7 +99,7 @@ impl Buckets {
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works on the runtime where it was made and on no other: callers' runtimes may come and go, or have no timers.
+    /// Runs all tasks on the runtime where it was made: callers' runtimes may come and go, or have no timers.
     #[cfg(feature = "blocking")]
     pub(crate) fn keep_runtime(&self) {
         self.shared.keeps_runtime.store(true, Ordering::Relaxed);
@@ -130,7 +130,7 @@ impl Buckets {
         Ok(inside)
     }
 
-    /// The next number in order of arrival, for those who wait for tokens.
+    /// The next number in order of arrival, for calls that wait for tokens.
     pub(crate) fn arrival(&self) -> u64 {
         self.arrivals.fetch_add(1, Ordering::Relaxed)
     }
@@ -174,7 +174,7 @@ impl Buckets {
             self.shared.settings.settle_budget,
         );
         self.shared.phase.send_replace(Phase::Closed);
-        // None has more time than that; one that nobody polls any more is not waited for.
+        // No call has more time than that. One that is no longer polled is not waited for.
         let _ = tokio::time::timeout(calls, self.calls.none()).await;
         self.shared.phase.send_replace(Phase::Draining);
         self.shared.probe_now();
@@ -190,7 +190,7 @@ impl Buckets {
         if tokio::time::timeout(calls.min(settle), written).await.is_ok() {
             return self.report();
         }
-        // Only what callers have changed is worth more time: everything else can do no harm but take too much.
+        // Only changes of callers are worth more time: everything else can at most have taken too much.
         let all = self.all();
         for bucket in &all {
             bucket.stop_searching();

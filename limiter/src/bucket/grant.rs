@@ -16,8 +16,8 @@ use super::permits::PermitLot;
 use crate::status::LimitStatus;
 use crate::{Error, Result};
 
-/// Tokens taken from one bucket, or none yet. Dropped, they go back in the background: whatever becomes of the one who holds them
-/// (an error, a panic, a cancelled future), nothing leaks.
+/// Tokens taken from one bucket, or none yet. Dropped, they go back in the background, so that nothing leaks by an error, a
+/// panic or a canceled future.
 #[derive(Debug)]
 pub(crate) struct Grant {
     bucket: Arc<BucketHandle>,
@@ -25,7 +25,7 @@ pub(crate) struct Grant {
     config: Arc<BucketConfig>,
     /// The tag of the process then.
     client: ClientTag,
-    /// The latest last. Several only if the bucket was deleted and made again between two of them.
+    /// Oldest first. There are several only if the bucket was deleted and created again between two of them.
     taken: SmallVec<[Portion; 1]>,
     /// What passed without being taken.
     passed: Option<Box<Passed>>,
@@ -176,10 +176,10 @@ impl Grant {
         }
     }
 
-    /// Keeps the tokens and books what was used more or less of the limits that the bucket has; where nothing was taken, only
-    /// more, and where it passed, nothing. The receivers report when it is booked; what is not yet goes on in the background.
+    /// Keeps the tokens and books what was used more or less of the limits that the bucket has. If nothing was taken, it books
+    /// only what was used more; if the call passed, nothing. Permits are released.
     ///
-    /// Permits are released.
+    /// The receivers report when it is booked, which goes on in the background if nobody waits for them.
     pub(crate) fn keep(&mut self, changes: &Amounts) -> Vec<Booked> {
         let portions = std::mem::take(&mut self.taken);
         let here = changes.iter().filter(|(limit, _)| {

@@ -87,7 +87,7 @@ impl BucketHandle {
     pub(crate) fn new(shared: Arc<Shared>, key: BucketKey) -> Self {
         let settings = CoreSettings {
             client: shared.client,
-            refusal_memory: shared.settings.memory,
+            refusal_cache_ttl: shared.settings.refusal_cache_ttl,
             // A little less than the caller waits, so that the error says why.
             patience: shared.settings.time_budget / 10 * 9,
             takes_chunks: shared.settings.chunks.allows(&key.resource),
@@ -180,7 +180,7 @@ impl BucketHandle {
         Ok(())
     }
 
-    /// Takes what a call wants: at once if memory can tell, otherwise with the next write.
+    /// Takes what a call wants: from memory if that can decide, otherwise with the next write.
     pub(crate) fn acquire(self: &Arc<Self>, call: BucketCall) -> Result<Pending> {
         let (amounts, config) = (call.amounts.clone(), call.config.clone());
         let now = self.shared.read_clock();
@@ -287,7 +287,7 @@ impl BucketHandle {
         }
     }
 
-    /// Starts the actor if there is something to do; wakes the one that is there.
+    /// Starts the actor if there is something to do; wakes a running one.
     fn start_or_wake_actor(self: &Arc<Self>) {
         let starts = {
             let mut locked = self.lock();
@@ -317,7 +317,7 @@ impl BucketHandle {
         self.wake.notify_one();
     }
 
-    /// Waits until something has arrived since this was last waited for.
+    /// Waits until something has arrived since the last wait.
     pub(crate) async fn woken(&self) {
         self.wake.notified().await;
     }
@@ -540,7 +540,7 @@ fn from_chunk(image: Arc<Image>) -> Taken {
 
 fn report(request: Request, result: Result<(), Error>) {
     if let RequestKind::Adjust { done: Some(done), .. } = request.kind {
-        // Nobody needs to wait for it.
+        // The caller may have stopped waiting.
         drop(done.send(result));
     }
 }

@@ -1,6 +1,6 @@
-//! Callers, the worker of their bucket and a shutdown, in random orders.
+//! Callers, the actor of their bucket and a shutdown, in random orders.
 //!
-//! Shuttle runs its threads in turns on one thread of the machine. Workers are tasks of a tokio runtime that one of shuttle's
+//! Shuttle runs its threads in turns on one thread of the machine. Actors are tasks of a tokio runtime that one of shuttle's
 //! threads drives, and every request to the table lets the other threads come in between.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -159,7 +159,7 @@ fn in_every_order(early: bool) {
 }
 
 #[test]
-fn in_every_order_the_worker_answers_everybody_and_ends() {
+fn in_every_order_the_actor_serves_every_caller_and_ends() {
     in_every_order(false);
 }
 

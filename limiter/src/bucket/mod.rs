@@ -16,13 +16,17 @@
 //! In reading order:
 //!
 //! 1. [`buckets`]: all buckets of a limiter, which of them are forgotten, shutdown. [`shared`]: what they share.
-//! 2. [`handle`]: how a call reaches a bucket and gets its outcome. [`grant`]: the tokens that it got.
-//! 3. [`core`]: `arrival` (decided from memory or queued), `refusal` (refusals without a request), `combine` (the next
-//!    write), `response` (what came back), `slots` and `unconfirmed` (exactly once), `contention` (other clients),
-//!    `chunks` (tokens taken ahead), `write_pace` (throttled items).
+//!    [`in_flight`]: what a shutdown waits for.
+//! 2. [`handle`]: how a call reaches a bucket and gets its outcome. [`grant`]: the tokens that it got. [`amounts`]: tokens by
+//!    limit.
+//! 3. [`core`]: `request` (a call in the queue), `arrival` (decided from memory or queued), `refusal` (refusals without a
+//!    request), `combine` (the next write), `response` and `read` (what came back), `slots` and `unconfirmed` (exactly
+//!    once), `contention` (other clients), `permits` (renewed in time), `chunks` (tokens taken ahead), `write_pace`
+//!    (throttled items).
 //! 4. [`actor`]: the task that sends, reads and pauses. [`backoff`] and [`retry_pace`]: how long it pauses.
 //! 5. [`breaker`] and [`table_health`]: when the table is unavailable. [`outage_fraction`]: what is admitted then.
-//! 6. [`origin`] and [`permits`]: how what was taken comes back. [`wait_queue`]: calls that wait for tokens. [`refusals`]: counting refusals for the usage. [`stats`]: counters.
+//! 6. [`origin`] and [`permits`]: how what was taken comes back. [`wait_queue`]: calls that wait for tokens.
+//! 7. [`limit_statuses`], [`refusals`] (counted for the usage), [`size_warnings`] and [`stats`]: what is reported.
 
 mod actor;
 mod amounts;

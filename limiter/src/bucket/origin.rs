@@ -14,7 +14,7 @@ pub(crate) type Holdings = SmallVec<[(LimitName, Holding); 1]>;
 /// What a call holds of one limit.
 #[derive(Debug, Clone)]
 pub(crate) enum Holding {
-    /// It stays where it is.
+    /// In a period or an epoch that does not change.
     Fixed(Held),
     /// Permits that are renewed together with others.
     Permits(Arc<PermitLot>),

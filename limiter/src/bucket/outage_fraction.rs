@@ -1,7 +1,7 @@
-//! What one process admits on its own account while the table cannot be reached.
+//! What one process admits by itself while the table is unavailable.
 //!
-//! What the table admits is booked here too. Otherwise a process would have its whole part at the beginning of each outage,
-//! and what the table refills meanwhile at its end: up to twice the limit while the table comes and goes.
+//! What the table admits is booked here too. Otherwise each outage would begin with a full part, and each end of one with what
+//! the table has refilled meanwhile: up to twice the limit while the table comes and goes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -55,8 +55,15 @@ impl LocalBucket {
         self
     }
 
+    /// Refilled by the whole milliseconds that have passed, before which debt is cut to one burst. Within a millisecond it is
+    /// not, so that what is taken and given back at once leaves the debt as it was.
     fn at(self, params: Params, now: Duration) -> Self {
-        let mut token_bucket = self.token_bucket.refilled(millis(now.saturating_sub(self.at)));
+        let elapsed = now.saturating_sub(self.at).as_millis();
+        let mut token_bucket = self.token_bucket;
+        if elapsed > 0 {
+            token_bucket.tokens = token_bucket.tokens.max(-token_bucket.params.burst());
+            token_bucket = token_bucket.refilled(i128::try_from(elapsed).unwrap_or(i128::MAX));
+        }
         if token_bucket.params != params {
             token_bucket = TokenBucket {
                 params,
@@ -64,13 +71,14 @@ impl LocalBucket {
                 remainder: 0,
             };
         }
+        let elapsed = Duration::from_millis(u64::try_from(elapsed).unwrap_or(u64::MAX));
         Self {
             token_bucket,
-            at: now,
+            at: self.at.saturating_add(elapsed),
         }
     }
 
-    /// Above zero is taken whether it is there or not, below zero is given back.
+    /// Above zero is taken, even into debt; below zero is given back.
     fn changed(self, change: i128) -> Self {
         let token_bucket = if change >= 0 {
             self.token_bucket.force_take(0, change)
@@ -94,7 +102,7 @@ pub(crate) struct LocalCharge {
     pub(crate) key: BucketKey,
     pub(crate) limits: LimitSet,
     pub(crate) amounts: Amounts,
-    /// What was left of quotas when the bucket was last seen.
+    /// What was left until they reset of the limits that do, when the bucket was last seen.
     pub(crate) left: Amounts,
 }
 
@@ -117,8 +125,10 @@ impl LocalCharge {
 fn outlook(left: i128, retry_after: RetryAfter) -> Outlook {
     Outlook {
         left,
+        used: None,
         retry_after,
         reset: None,
+        topped_up: 0,
     }
 }
 
@@ -225,13 +235,11 @@ impl OutageFraction {
                 None if shares.len() >= MAX_LIMITS => continue,
                 None => LocalBucket::full(params, now),
             };
-            let mut own = own.changed(*change);
-            own.token_bucket.tokens = own.token_bucket.tokens.max(-params.burst());
-            shares.insert(name.clone(), own);
+            shares.insert(name.clone(), own.changed(*change));
         }
     }
 
-    /// Above zero is taken whether it is there or not, below zero is given back.
+    /// Above zero is taken, even into debt; below zero is given back.
     fn book(&self, changes: &[(BucketKey, Amounts)], now: Duration) {
         let mut buckets = self.buckets();
         for (key, changes) in changes {

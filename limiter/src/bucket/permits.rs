@@ -2,7 +2,7 @@
 //!
 //! All permits of a bucket that expire together are a [lot](PermitLot). The core renews a lot at half of its expiry, so that
 //! renewing costs the same however many calls are in flight. A lot whose renewal failed, or did not come in time, is lost: its
-//! calls are told, and their releases give nothing back, since the permits have expired and may be someone else's.
+//! leases report that, and their releases give nothing back, since the permits have expired and may belong to other calls.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,7 +18,7 @@ pub(crate) struct PermitLot {
     incarnation: Arc<str>,
     expires_after_seconds: i64,
     state: Mutex<State>,
-    /// Told once, when the lot is lost.
+    /// Notified once, when the lot is lost.
     lost: Notify,
 }
 

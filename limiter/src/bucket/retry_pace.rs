@@ -1,4 +1,4 @@
-//! How far apart the retries of a limiter are that nobody waits for. Pure: no clock.
+//! The gap between retries that no caller waits for. Pure: no clock.
 
 use std::time::Duration;
 
@@ -45,8 +45,8 @@ impl RetryPace {
         };
     }
 
-    /// How long the caller waits before it sends its retry. The one after it waits longer. While the table responds nobody
-    /// waits, whatever was reserved before.
+    /// How long the caller waits before it sends its retry; the next caller waits longer. While the table responds there is no
+    /// wait, whatever was reserved before.
     pub(crate) fn reserve(&mut self, now: Duration) -> Duration {
         if self.gap.is_zero() {
             self.next = now;

@@ -30,7 +30,7 @@ use crate::{Clock, Error};
 /// How many entries the report of what could not be written holds; the counter goes on.
 const MAX_REPORTED: usize = 1_000;
 
-/// At most this many buckets are retried at a time when nobody waits for them.
+/// At most this many buckets without callers are retried at a time.
 pub(super) const MAX_BACKGROUND_RETRIES: usize = 8;
 
 /// How far a limiter is shut down.
@@ -60,7 +60,7 @@ pub(crate) struct Shared {
     /// Work goes to that runtime whatever the caller's is.
     pub(super) keeps_runtime: AtomicBool,
     pub(super) breaker: Mutex<Breaker>,
-    /// For those who wait for the breaker to close. They wake in order, so that a simulation can be repeated.
+    /// Wakes the actors that wait for the breaker to close, in order, so that a simulation can be repeated.
     pub(super) breaker_closed: Notify,
     pub(super) background_retries: Arc<Semaphore>,
     pub(super) retry_pace: Mutex<RetryPace>,
@@ -141,7 +141,7 @@ impl Shared {
         }
     }
 
-    /// Runs a queue's work in the background, on the caller's runtime or, outside of any, on the one where the
+    /// Runs a task in the background, on the caller's runtime or, outside of any, on the one where the
     /// limiter was made; a limiter that [keeps](Buckets::keep_runtime) its runtime always uses that.
     pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         if let Some(runtime) = self.chosen_runtime() {

@@ -32,7 +32,7 @@ impl Counters {
         self.chunk_grants.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// There are this many millitokens more in hand, or fewer.
+    /// The tokens of all chunks have changed by this many millitokens.
     pub(crate) fn chunk_tokens_changed(&self, change: i128) {
         if change != 0 {
             let change = i64::try_from(change).unwrap_or(i64::MAX);
@@ -93,7 +93,7 @@ pub struct LimiterStats {
     /// Tokens of chunks now: taken from the table and not spent yet, of all buckets and limits together. All processes
     /// together admit at most this much more than burst and refill over an interval that begins now.
     pub chunk_tokens: u64,
-    /// The most tokens that were in hand at one time: the bound for any interval.
+    /// The most tokens of chunks at one time: the bound for any interval.
     pub chunk_tokens_peak: u64,
     /// Whether the circuit breaker is open now.
     pub breaker: BreakerState,

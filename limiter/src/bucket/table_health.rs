@@ -48,7 +48,7 @@ impl Shared {
         self.breaker_error().map_or(Ok(()), Err)
     }
 
-    /// The table responded, whatever it said.
+    /// The table responded, be it with an error.
     pub(super) fn responded(&self, operation: Operation) {
         let now = self.clock.elapsed();
         self.retry_pace().responded();
@@ -63,7 +63,7 @@ impl Shared {
         self.retry_pace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long a retry that nobody waits for is put off.
+    /// How long a retry that no caller waits for is put off.
     pub(super) fn until_retry(&self) -> Duration {
         self.retry_pace().reserve(self.clock.elapsed())
     }
@@ -128,13 +128,13 @@ impl Shared {
                     Operation::Read
                 }
             };
-            // One that is dropped with its runtime has told the breaker.
+            // A probe that is dropped with its runtime has reported to the breaker.
             drop(self.probe(now, false, operation, patience).await);
         }
     }
 
-    /// Asks for something small in a task of its own, so that it is made to the end though its caller is dropped or has no
-    /// more patience. The caller may be where there are no timers.
+    /// Sends a small request in a task of its own, so that it completes even if its caller is dropped or runs out of time. The
+    /// caller's thread may have no timers.
     fn probe(
         self: &Arc<Self>,
         since: Duration,

@@ -65,8 +65,8 @@ impl WaitQueue {
         self.places().by_arrival.is_empty()
     }
 
-    /// Takes the place that the arrival gives a right to: one that waited elsewhere first does not lose by it. Nothing if
-    /// the queue is full.
+    /// Takes the place of this arrival: a call that waited elsewhere first keeps its place in line. Nothing if the queue is
+    /// full.
     pub(crate) fn join(self: &Arc<Self>, arrival: u64, amounts: &Amounts) -> Option<Turn> {
         let mut places = self.places();
         if places.by_arrival.len() >= MAX_WAITING {

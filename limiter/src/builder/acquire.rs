@@ -55,7 +55,7 @@ impl RateLimiterBuilder {
     /// How long a refusal is remembered. For this time after a bucket was read, requests for at least the amount that
     /// it could not cover are refused without a call to the table. The default is one second.
     pub fn refusal_cache_ttl(mut self, time: Duration) -> Self {
-        self.settings.memory = time;
+        self.settings.refusal_cache_ttl = time;
         self
     }
 
@@ -79,9 +79,9 @@ impl RateLimiterBuilder {
     /// [`OnUnavailable::Allow`](crate::OnUnavailable::Allow): to one part in `processes` of every limit, both of its
     /// burst and of its refill. Unless set, every call is admitted during an outage.
     ///
-    /// If `processes` is the real number of processes, then together they admit what the limits allow, plus at most one
-    /// more burst at the start of the outage, because what was left in the table is unknown. The limits are the last
-    /// ones that the process read (see [`config_cache_entries`](Self::config_cache_entries)), or the builder's
+    /// If `processes` is the real number of processes and calls are spread over them, then together they admit what the limits
+    /// allow, plus what the bucket in the table regains during the outage, at most one burst. The limits are the last ones
+    /// that the process read (see [`config_cache_entries`](Self::config_cache_entries)), or the builder's
     /// [`default_limits`](Self::default_limits); a call without known limits is blocked. The table never counts what is
     /// admitted this way, and [`Lease::admission`](crate::Lease::admission) says so.
     ///

@@ -4,7 +4,7 @@ use super::RateLimiterBuilder;
 
 impl RateLimiterBuilder {
     /// Declares the stack of this limiter. [`RateLimiter::ensure_infrastructure`](crate::RateLimiter::ensure_infrastructure)
-    /// brings it about, or building the limiter does, with [`ensure`](Self::ensure).
+    /// deploys it; with [`ensure`](Self::ensure), building the limiter does.
     ///
     /// With the feature `bundled-functions`, this deploys the whole stack on a fresh account. Otherwise the
     /// [`StackSetup`](crate::StackSetup) says where the functions' [code](crate::stack::Code) is.
@@ -26,7 +26,7 @@ impl RateLimiterBuilder {
         self
     }
 
-    /// Whether building the limiter brings its declared [`stack`](Self::stack) about. The default is false.
+    /// Whether building the limiter deploys its declared [`stack`](Self::stack). The default is false.
     ///
     /// A process that finds the stack as declared makes two calls to AWS for it. The first one on a fresh account waits until
     /// the stack is created, which takes minutes. Warnings of the outcome are logged.

@@ -51,7 +51,7 @@ pub struct RateLimiterBuilder {
     settings: Settings,
     #[cfg(feature = "stack")]
     stack: Option<crate::StackSetup>,
-    /// Whether building brings the stack about.
+    /// Whether building deploys the stack.
     #[cfg(feature = "stack")]
     ensure: bool,
     admin_budget: Duration,
@@ -200,7 +200,7 @@ impl RateLimiterBuilder {
         }
         let times = [
             ("settle_budget", self.settings.settle_budget),
-            ("refusal_cache_ttl", self.settings.memory),
+            ("refusal_cache_ttl", self.settings.refusal_cache_ttl),
             ("config_cache_ttl", self.cache.ttl),
         ];
         for (field, value) in budgets.into_iter().chain(times) {

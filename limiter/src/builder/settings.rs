@@ -17,7 +17,7 @@ pub(crate) struct Settings {
     /// How long an adjustment or refund is retried.
     pub(crate) settle_budget: Duration,
     /// How long a refusal is remembered.
-    pub(crate) memory: Duration,
+    pub(crate) refusal_cache_ttl: Duration,
     /// The time to live of a bucket on default limits, in refill times; 0 is no expiry.
     pub(crate) ttl_multiplier: u32,
     /// The number of processes that share the limits during an outage.
@@ -68,7 +68,7 @@ impl Default for Settings {
         Self {
             time_budget: Duration::from_secs(1),
             settle_budget: Duration::from_secs(30),
-            memory: Duration::from_secs(1),
+            refusal_cache_ttl: Duration::from_secs(1),
             ttl_multiplier: TtlRule::DEFAULT_MULTIPLIER,
             processes: None,
             strict_version: true,

@@ -100,9 +100,14 @@ impl Kind {
     }
 }
 
-/// The response to a call that is not admitted, as `application/problem+json`: 429 with the refusal, its limits and the
-/// header fields; 403 where the resource is disabled; 503 with `Retry-After` if the table is unavailable and the policy is to block; 400 for a name that is
-/// invalid; 422 without limits; 500 for everything else, with the cause in the log only.
+/// The response to a call that is not admitted, as `application/problem+json`:
+///
+/// - 429 with the refusal, its limits and the header fields;
+/// - 403 where the resource is disabled;
+/// - 503 with `Retry-After` if the table is unavailable and the policy is to block;
+/// - 400 for a name that is invalid;
+/// - 422 without limits;
+/// - 500 for everything else, with the cause in the log only.
 pub fn problem_response(error: &Error) -> Response<String> {
     let kind = Kind::of(error);
     kind.log(error);

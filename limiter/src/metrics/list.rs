@@ -87,11 +87,7 @@ pub(super) const TABLE_WRITE_UNITS: &str = "zae_limiter_table_write_units";
 /// [`meter`](crate::RateLimiterBuilder::meter).
 pub const METRICS: [Metric; 23] = [
     counter(ACQUIRES, &["resource", "outcome"], "Acquires by outcome."),
-    counter(
-        REFUSALS,
-        &["resource", "limit"],
-        "Exceeded limits of refused acquires.",
-    ),
+    counter(REFUSALS, &["resource", "limit"], "Limits that refused acquires."),
     counter(
         OBSERVED,
         &["resource", "limit"],

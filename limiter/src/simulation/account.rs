@@ -173,7 +173,8 @@ impl Account {
         found
     }
 
-    /// A top-up fills the limit up to its burst, and is no consumption. The stored level must be the exact one.
+    /// A top-up fills the limit up to its burst, and is no consumption. The stored level must be the exact one. The write refills
+    /// the other limits.
     pub(super) fn top_up(
         &mut self,
         name: &LimitName,
@@ -181,6 +182,9 @@ impl Account {
         decided: i64,
         after: &Image,
     ) -> Option<String> {
+        for (_, other) in self.limits.iter_mut().filter(|(other, _)| *other != name) {
+            other.advance(decided);
+        }
         let (exact, limit) = (self.limits.get_mut(name)?, after.limits.get(name)?);
         exact.behind = (exact.at - decided).max(0);
         let params = exact.token_bucket.params;

@@ -24,11 +24,11 @@ mod account;
 mod broken;
 mod clock;
 mod config;
-mod doubt;
 mod expiry;
 mod faults;
 mod intervals;
 mod kinds;
+mod lost_debits;
 mod modes;
 mod oracle;
 mod peer;
@@ -96,6 +96,9 @@ impl Mutation {
     ];
 
     /// Those of quotas and permits.
-    pub(crate) const OF_KINDS: [Self; 3] =
-        [Self::QuotaWithoutCap, Self::PeriodUnseen, Self::TopUpWithoutRecord];
+    pub(crate) const OF_KINDS: [Self; 3] = [
+        Self::QuotaWithoutCap,
+        Self::PeriodUnseen,
+        Self::TopUpWithoutRecord,
+    ];
 }

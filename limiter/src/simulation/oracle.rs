@@ -9,9 +9,9 @@ use zae_limiter_schema::keys::Key;
 
 use super::account::{Account, Exact};
 use super::clock::START;
-use super::doubt::Doubt;
 use super::intervals::Intervals;
 use super::kinds::Kinds;
+use super::lost_debits::LostDebits;
 use super::top_ups::TopUp;
 
 /// Clocks that differ by no more are right, in milliseconds.
@@ -42,7 +42,7 @@ pub(super) struct Oracle {
     pub(super) violations: Vec<Violation>,
     pub(super) intervals: Intervals,
     pub(super) kinds: Kinds,
-    pub(super) doubt: Doubt,
+    pub(super) lost_debits: LostDebits,
     /// Net consumption booked by all writes, by bucket and limit, across incarnations.
     pub(super) booked: BTreeMap<(BucketKey, LimitName), i128>,
     /// By how much clocks differ at most: that much refill may come early.
@@ -71,7 +71,7 @@ impl Oracle {
             violations: Vec::new(),
             intervals: Intervals::default(),
             kinds: Kinds::default(),
-            doubt: Doubt::default(),
+            lost_debits: LostDebits::default(),
             booked: BTreeMap::new(),
             spread,
             with_peers,
@@ -95,7 +95,7 @@ impl Oracle {
     pub(super) fn applied(&mut self, write: &BucketWrite, after: &Attributes, at: i64) {
         self.writes += 1;
         self.on_slots_of_others += u64::from(write.slot.before == SlotBefore::Any);
-        self.doubt.applied(write);
+        self.lost_debits.applied(write);
         self.legacy_removed += write.legacy_slots.len() as u64;
         let again = !self.applied.insert((write.slot.number, write.key.clone()));
         // On another client's slot a copy may land twice, if it only takes.
@@ -217,7 +217,7 @@ impl Oracle {
             return;
         };
         self.expired += 1;
-        self.doubt.expired(key);
+        self.lost_debits.expired(key);
         for (name, exact) in &mut account.limits {
             exact.advance(at);
             if exact.token_bucket.tokens < exact.token_bucket.params.burst() && !self.with_peers {
@@ -237,7 +237,7 @@ impl Oracle {
     pub(super) fn deleted(&mut self, key: &BucketKey, at: i64) {
         self.accounts.remove(key);
         self.deleted.insert(key.clone(), at);
-        self.doubt.expired(key);
+        self.lost_debits.expired(key);
         self.intervals.deleted(key, at);
         self.kinds.deleted(key);
     }

@@ -211,7 +211,7 @@ impl Port {
             }
             sleep(Duration::from_millis(back)).await;
             if responder.send(outcome).is_ok() {
-                lock(&world).oracle.doubt.heard(&write);
+                lock(&world).oracle.lost_debits.heard(&write);
             }
         });
         match response.await {

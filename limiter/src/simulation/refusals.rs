@@ -5,6 +5,9 @@
 //! the time of the refusal: before that, its wait had not run out. Calls of the same process that arrived earlier and still
 //! wait are served first, so what they want is not there for it. Neither is what the process itself has used beyond what it
 //! acquired and could not write yet.
+//!
+//! Under faults a call may keep losing its writes to others, or to conflicts. After its patience it is refused by the last image
+//! and the number of those in line, though there may be enough. Such a refusal is not judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -22,17 +25,21 @@ use super::world::{Shared, lock};
 /// A process may refuse by what it read this long ago, and what others held then shows this much later, in milliseconds.
 const AROUND: i64 = 1_000;
 
+/// Calls of runs lose their writes for at least this long, in milliseconds, before they are refused for it: nine tenths of their
+/// time budget.
+const PATIENCE: i64 = 180;
+
 /// What a call asks for, by limit, in tokens.
 pub(super) type Amounts = [(&'static str, u64); 2];
 
 /// The same of each resource of a call.
-pub(super) type Asked = Vec<(&'static str, Amounts)>;
+pub(super) type Requested = Vec<(&'static str, Amounts)>;
 
 /// The calls of one process that wait, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     next: u64,
-    by_arrival: BTreeMap<u64, (EntityId, Asked)>,
+    by_arrival: BTreeMap<u64, (EntityId, Requested)>,
 }
 
 pub(super) type SharedWaiters = Arc<Mutex<Waiters>>;
@@ -45,7 +52,7 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn join(waiters: &SharedWaiters, entity: &EntityId, asked: &Asked) -> Self {
+    pub(super) fn join(waiters: &SharedWaiters, entity: &EntityId, asked: &Requested) -> Self {
         let mut list = waiters.lock().unwrap();
         list.next += 1;
         let arrival = list.next;
@@ -83,7 +90,7 @@ impl Drop for Waiter {
 pub(super) struct Refusal<'a> {
     /// The buckets that it asked.
     pub(super) chain: BTreeSet<BucketKey>,
-    pub(super) asked: &'a Asked,
+    pub(super) asked: &'a Requested,
     /// When it was made, in milliseconds.
     pub(super) from: i64,
     /// If it waits: until when, in milliseconds, and its place.
@@ -120,7 +127,13 @@ impl Refusal<'_> {
 
     /// Checks it once everything has shown that was under way.
     pub(super) fn check(&self, world: &Shared) {
-        let to = lock(world).clock.millis();
+        let (to, only_weather) = {
+            let world = lock(world);
+            (world.clock.millis(), world.scenario.only_weather())
+        };
+        if !only_weather && to - self.from >= PATIENCE {
+            return;
+        }
         let (asked, chain) = (self.asked(), self.chain.clone());
         let (from, until) = match self.waits {
             Some((deadline, _)) => (to - AROUND, deadline),

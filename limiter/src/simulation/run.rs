@@ -383,7 +383,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut expected = call_totals.expected.clone();
-    let mut doubt: BTreeMap<_, (i128, i128)> = BTreeMap::new();
+    let mut unconfirmed: BTreeMap<_, (i128, i128)> = BTreeMap::new();
     for unwritten in limiters
         .iter()
         .flat_map(|limiter| limiter.buckets.report().unwritten)
@@ -396,7 +396,7 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
             let expected = expected.entry((key.clone(), limit.clone())).or_default();
             *expected -= change;
             if unwritten.maybe_written {
-                let (low, high) = doubt.entry((key.clone(), limit)).or_insert((0, 0));
+                let (low, high) = unconfirmed.entry((key.clone(), limit)).or_insert((0, 0));
                 *low += change.min(0);
                 *high += change.max(0);
             }
@@ -408,12 +408,16 @@ async fn finish(run: Run, mut limiters: Vec<Limiter>, mut others: JoinSet<()>) -
         let booked = world.oracle.booked.clone();
         for ((key, limit), amount) in &booked {
             let should = expected.get(&(key.clone(), limit.clone())).copied().unwrap_or(0);
-            let (low, high) = doubt
+            let (low, high) = unconfirmed
                 .get(&(key.clone(), limit.clone()))
                 .copied()
                 .unwrap_or_default();
-            // A debit whose bucket expired before its process asked again stays booked: nobody can tell any more.
-            let expired = world.oracle.doubt.expired.get(&(key.clone(), limit.clone()));
+            // What was on a bucket that was deleted before its process asked again stays booked: nobody can tell any more.
+            let expired = world
+                .oracle
+                .lost_debits
+                .expired
+                .get(&(key.clone(), limit.clone()));
             let most = should + high + expired.copied().unwrap_or(0);
             // With more processes than slots a debit whose response is lost may be asked for twice.
             let most = if run.scenario.limiters > SLOTS {

@@ -11,7 +11,7 @@ use zae_limiter_schema::{EntityId, LimitName, OnUnavailable};
 use super::config::{WITH_GIVEN_LIMITS, given_limits};
 use super::faults::{Scenario, Weather};
 use super::oracle::Violation;
-use super::refusals::{Amounts, Asked, Refusal, SharedWaiters, Waiter};
+use super::refusals::{Amounts, Refusal, Requested, SharedWaiters, Waiter};
 use super::run::PROCESSES;
 use super::unwritten::SharedUnwritten;
 use super::world::{Shared, lock};
@@ -77,12 +77,18 @@ impl LocalUse {
         let new = || (now, [full(10_000, 10_000), full(50_000, 30_000)]);
         let (at, parts) = self.by_entity.entry(entity.clone()).or_insert_with(new);
         let elapsed = i128::from(now - *at);
-        *parts = parts.map(|part| part.refilled(elapsed));
+        if elapsed > 0 {
+            // Debt of at most one burst.
+            *parts = parts.map(|mut part| {
+                part.tokens = part.tokens.max(-part.params.burst());
+                part.refilled(elapsed)
+            });
+        }
         *at = now;
         parts
     }
 
-    /// The table has admitted this, or got it back: debt of at most one burst.
+    /// The table has admitted this, or got it back.
     fn counted(&mut self, entity: &EntityId, now: i64, limit: &str, tokens: i64) {
         let parts = self.at(entity, now);
         let part = &mut parts[usize::from(limit != "rpm")];
@@ -91,7 +97,6 @@ impl LocalUse {
         } else {
             part.credit(0, i128::from(-tokens) * 1000)
         };
-        part.tokens = part.tokens.max(-part.params.burst());
     }
 }
 
@@ -133,7 +138,7 @@ impl Caller {
     }
 
     /// What the next call takes, of one resource or two, in either order.
-    fn draw(&mut self) -> Asked {
+    fn draw(&mut self) -> Requested {
         let mut asked = vec![(RESOURCE, self.draw_amounts())];
         if self.happens(self.scenario.several) {
             asked.push((BUDGET, self.draw_amounts()));
@@ -321,7 +326,7 @@ impl Caller {
     }
 
     /// What is corrected is of the resource that the call named last.
-    async fn use_up(&mut self, mut lease: Lease, mut asked: Asked) {
+    async fn use_up(&mut self, mut lease: Lease, mut asked: Requested) {
         let hold = self.random.u64(0..=100);
         sleep(Duration::from_millis(hold)).await;
         let last = asked.len() - 1;
@@ -393,7 +398,7 @@ impl Caller {
         }
     }
 
-    fn expect(&self, charged: &BTreeSet<BucketKey>, used: &Asked) {
+    fn expect(&self, charged: &BTreeSet<BucketKey>, used: &Requested) {
         let mut call_totals = self.call_totals();
         for (resource, amounts) in used {
             for key in charged.iter().filter(|key| key.resource.as_str() == *resource) {

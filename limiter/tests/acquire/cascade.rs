@@ -123,7 +123,7 @@ async fn a_child_that_is_empty_does_not_touch_its_parents() {
     assert_eq!(
         stage.wire.operations(),
         ["GetItem"],
-        "only the doubtful level is asked"
+        "only the level that looks refused is written"
     );
 }
 
@@ -151,7 +151,7 @@ async fn two_calls_that_each_hold_what_the_other_needs_cannot_both_lose() {
         create(&set_up, NewEntity::new("org")).await;
         create(&set_up, child("team", "org")).await;
         let mut calls = Vec::new();
-        // The one reaches the team first, the other the organisation.
+        // The one reaches the team first, the other the organization.
         for (number, (user, first, second)) in [("user-1", "team", "org"), ("user-2", "org", "team")]
             .into_iter()
             .enumerate()

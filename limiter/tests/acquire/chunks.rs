@@ -14,7 +14,7 @@ async fn limiter(stage: &Stage) -> RateLimiter {
         .unwrap()
 }
 
-/// A hundred calls a second until there is a chunk in hand; how many calls that were.
+/// A hundred calls a second until there is a chunk; how many calls that were.
 async fn busy(limiter: &RateLimiter, entity: &str) -> u64 {
     for call in 1..=150 {
         let lease = limiter.acquire(entity, GPT).consume("rpm", 1).consume("tpm", 50);

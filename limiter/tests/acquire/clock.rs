@@ -39,7 +39,7 @@ async fn a_difference_of_two_seconds_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_moment_of_refill_never_goes_back() {
+async fn the_time_of_refill_never_goes_back() {
     let stage = Stage::new();
     let ahead = stage
         .builder_on(&stage.another_wire())
@@ -98,7 +98,7 @@ async fn a_clock_that_is_set_back_gives_nothing_away_and_blocks_nothing_for_good
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_moment_of_refill_that_somebody_set_back_is_noticed() {
+async fn a_time_of_refill_that_somebody_set_back_is_noticed() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:60"]).await;
     take(&limiter, "user-1", "rpm", 60).await.unwrap();

@@ -69,7 +69,7 @@ async fn limits_with_different_periods_on_one_bucket_refill_independently() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_holds_until_the_promised_moment_and_not_longer() {
+async fn a_refusal_holds_until_the_promised_time_and_not_longer() {
     let stage = Stage::new();
     let limiter = stage.limiter(&["rpm:3"]).await;
     take(&limiter, "user-1", "rpm", 3).await.unwrap();

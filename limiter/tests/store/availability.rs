@@ -14,7 +14,7 @@ on_every_store! {
     unknown_limits_and_missing_limits_are_errors,
 }
 
-mod at_a_moment {
+mod at_a_fixed_time {
     use super::{the_parent_counts_where_the_entity_cascades, what_came_back_since_the_last_refill_counts};
 
     on_stores_without_a_clock! {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use zae_limiter::audit::AuditAction;
 use zae_limiter::error::{Conflict, Invalid, NotFound};
+use zae_limiter::usage::CapacityScope;
 use zae_limiter::{Error, Limit, RateLimiter};
 use zae_limiter_schema::AttributeValue;
 
@@ -75,6 +76,23 @@ async fn a_quota_is_topped_up_for_its_period(stage: Stage) {
         "used is what was used"
     );
     assert_eq!(number(&stage, "q_spend_tc").await, Some(100_000));
+    let bucket = limiter.repository().get_bucket("team-1", "gpt-4").await.unwrap();
+    assert_eq!(bucket.unwrap().limits[0].available, 50);
+    let peek = limiter.acquire("team-1", "gpt-4").peek().await.unwrap();
+    let status = &peek.statuses()[0];
+    assert_eq!((status.available, status.used), (50, Some(100)));
+
+    let bucket = limiter.repository().get_bucket("team-1", "gpt-4").await.unwrap();
+    let shown = &bucket.unwrap().limits[0];
+    assert_eq!((shown.available, shown.burst, shown.capacity), (50, 150, 100));
+    let peek = limiter.acquire("team-1", "gpt-4").peek().await.unwrap();
+    let status = &peek.statuses()[0];
+    assert_eq!((status.available, status.topped_up, status.most()), (50, 50, 150));
+    let capacity = limiter
+        .repository()
+        .get_resource_capacity("gpt-4", "spend", CapacityScope::Everyone);
+    let capacity = capacity.await.unwrap();
+    assert_eq!((capacity.total_capacity, capacity.total_available), (150, 50));
 
     stage.clock.advance(Duration::from_secs(2));
     take(&limiter, "spend", 50).await.unwrap();

@@ -10,7 +10,7 @@ on_every_store! {
     only_roots_are_summed_if_asked,
 }
 
-mod at_a_moment {
+mod at_a_fixed_time {
     use super::capacity_is_summed_over_every_bucket_of_the_resource;
 
     on_stores_without_a_clock! { capacity_is_summed_over_every_bucket_of_the_resource }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aws_sdk_dynamodb::config::Credentials;
 use zae_limiter::RateLimiter;
 
-/// How many connections a server has accepted, and how many requests it has read.
+/// How many requests a server has read, and the most on one connection.
 #[derive(Debug, Default)]
 struct Counts {
-    connections: AtomicUsize,
     requests: AtomicUsize,
+    most_on_one_connection: AtomicUsize,
 }
 
 /// A server that gives every request the same error and keeps the connection.
@@ -25,7 +25,6 @@ fn server(status: &'static str, error: &'static str) -> (SocketAddr, Arc<Counts>
         move || {
             for connection in listener.incoming() {
                 let counts = counts.clone();
-                counts.connections.fetch_add(1, Ordering::SeqCst);
                 std::thread::spawn(move || serve(&connection.unwrap(), status, error, &counts));
             }
         }
@@ -35,7 +34,7 @@ fn server(status: &'static str, error: &'static str) -> (SocketAddr, Arc<Counts>
 
 fn serve(connection: &TcpStream, status: &str, error: &str, counts: &Counts) {
     let mut requests = BufReader::new(connection);
-    loop {
+    for number in 1.. {
         let mut length = 0;
         loop {
             let mut line = String::new();
@@ -53,6 +52,7 @@ fn serve(connection: &TcpStream, status: &str, error: &str, counts: &Counts) {
         let mut body = vec![0; length];
         requests.read_exact(&mut body).unwrap();
         counts.requests.fetch_add(1, Ordering::SeqCst);
+        counts.most_on_one_connection.fetch_max(number, Ordering::SeqCst);
         let body = format!(r#"{{"__type":"com.amazonaws.dynamodb.v20120810#{error}","message":"as told"}}"#);
         let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/x-amz-json-1.0\r\n");
         let response = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
@@ -63,7 +63,7 @@ fn serve(connection: &TcpStream, status: &str, error: &str, counts: &Counts) {
     }
 }
 
-/// Connections and requests of three questions whether the table is available.
+/// Asks three times whether the table is available: the number of requests, and the most on one connection.
 async fn asked_three_times(status: &'static str, error: &'static str) -> (usize, usize) {
     let (address, counts) = server(status, error);
     let limiter = RateLimiter::builder("my-app")
@@ -77,18 +77,21 @@ async fn asked_three_times(status: &'static str, error: &'static str) -> (usize,
         assert!(!limiter.is_available().await);
     }
     let count = |counter: &AtomicUsize| counter.load(Ordering::SeqCst);
-    (count(&counts.connections), count(&counts.requests))
+    (count(&counts.requests), count(&counts.most_on_one_connection))
 }
+
+// On a busy machine a connection may be made that no request uses, so connections are not counted.
 
 #[tokio::test]
 async fn a_connection_is_not_kept_after_a_server_error() {
-    let (connections, requests) = asked_three_times("500 Internal Server Error", "InternalServerError").await;
+    let (requests, most_on_one) = asked_three_times("500 Internal Server Error", "InternalServerError").await;
     assert!(requests >= 3, "{requests}");
-    assert_eq!(connections, requests);
+    assert_eq!(most_on_one, 1);
 }
 
 #[tokio::test]
 async fn a_connection_is_kept_after_an_error_of_the_request() {
-    let (connections, requests) = asked_three_times("400 Bad Request", "ValidationException").await;
-    assert_eq!((connections, requests), (1, 3));
+    let (requests, most_on_one) = asked_three_times("400 Bad Request", "ValidationException").await;
+    assert_eq!(requests, 3);
+    assert!(most_on_one > 1);
 }

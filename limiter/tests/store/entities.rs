@@ -19,7 +19,7 @@ on_every_store! {
     bad_names_are_refused_before_anything_is_written,
 }
 
-mod at_a_moment {
+mod at_a_fixed_time {
     use super::an_entity_tells_when_it_was_created;
 
     on_stores_without_a_clock! { an_entity_tells_when_it_was_created }

@@ -13,24 +13,14 @@ Client = TypeVar("Client")
 
 
 def limit_anthropic(client: Client, limits: ModelLimits) -> Client:
-    """The same client, limited: ``messages.create``, streams and ``messages.stream`` included, and copies.
+    """The same client, limited: ``messages.create``, streams and ``messages.stream`` included, those of ``beta``, and copies.
 
     A call that does not fit raises ``RateLimitExceeded``. Requests that the client repeats by itself are one call.
     """
     target: Any = client
     module: Any = _calls if hasattr(client, "__aenter__") else _sync_calls
-    module.limit_method(target.messages, "create", Method(limits, _read, _add_event))
-    if hasattr(target.messages, "parse"):
-        module.limit_method(target.messages, "parse", Method(limits, _read))
-    stream = target.messages.stream
-
-    def limited_stream(**arguments: Any) -> Any:
-        def request() -> Request:
-            return Request.of(limits, str(arguments.get("model", "")), arguments)
-
-        return module.LimitedManager(stream(**arguments), request, _read_stream)
-
-    target.messages.stream = limited_stream
+    for messages in (target.messages, target.beta.messages):
+        _limit_messages(messages, limits, module)
     original = target.copy
 
     def copy(*arguments: Any, **options: Any) -> Any:
@@ -38,6 +28,21 @@ def limit_anthropic(client: Client, limits: ModelLimits) -> Client:
 
     target.copy = target.with_options = copy
     return client
+
+
+def _limit_messages(messages: Any, limits: ModelLimits, module: Any) -> None:
+    module.limit_method(messages, "create", Method(limits, _read, _add_event))
+    if hasattr(messages, "parse"):
+        module.limit_method(messages, "parse", Method(limits, _read))
+    stream = messages.stream
+
+    def limited_stream(**arguments: Any) -> Any:
+        def request() -> Request:
+            return Request.of(limits, str(arguments.get("model", "")), arguments)
+
+        return module.LimitedManager(stream(**arguments), request, _read_stream)
+
+    messages.stream = limited_stream
 
 
 def _read(response: Any) -> Usage | None:

@@ -151,7 +151,9 @@ def usage_of(usage: Any) -> Usage | None:
         return Usage(read or 0, written or 0, apart, cache_write)
     details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
     cached = min(_count(details, "cached_tokens") or 0, read or 0)
-    return Usage((read or 0) - cached, written or 0, cached)
+    # LiteLLM counts what Anthropic writes to the cache within the input.
+    cache_write = min(cache_write, (read or 0) - cached)
+    return Usage((read or 0) - cached - cache_write, written or 0, cached, cache_write)
 
 
 def _get(value: Any, name: str) -> Any:

@@ -56,12 +56,14 @@ def _usage(response: Any) -> Usage | None:
     reported = [message.usage_metadata for message in messages if isinstance(message, AIMessage) and message.usage_metadata]
     if not reported:
         return None
-    # Cached input is part of the input here.
-    cached = sum(usage.get("input_token_details", {}).get("cache_read", 0) for usage in reported)
+    # Cached input and what is written to the cache are part of the input here.
+    details = [usage.get("input_token_details", {}) for usage in reported]
+    cached, cache_write = (sum(detail.get(name, 0) for detail in details) for name in ("cache_read", "cache_creation"))
     return Usage(
-        input=max(sum(usage["input_tokens"] for usage in reported) - cached, 0),
+        input=max(sum(usage["input_tokens"] for usage in reported) - cached - cache_write, 0),
         output=sum(usage["output_tokens"] for usage in reported),
         cached_input=cached,
+        cache_write=cache_write,
     )
 
 

@@ -12,17 +12,18 @@ In a module beside the proxy's configuration, which names it in ``litellm_settin
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
 from typing import Any, Literal
 
 from fastapi import HTTPException
 from litellm.integrations.custom_logger import CustomLogger
 
-from ..exceptions import DisabledError, InfrastructureError, RateLimitExceeded, ValidationError
+from ..exceptions import DisabledError, PricesNotFoundError, RateLimitExceeded, ValidationError, ZAELimiterError
 from ..money import Usage
 from ._calls import HeldCall, admit
 from .decisions import Request
@@ -32,6 +33,7 @@ from .estimates import ModelLimits, usage_of
 FORGET_AFTER_SECONDS = 3_600
 MAX_CALLS = 10_000
 RETRY_AFTER_OUTAGE_SECONDS = 5
+_HOOKS = ("async_pre_call_hook", "async_log_success_event", "async_post_call_failure_hook", "async_post_call_streaming_iterator_hook")
 
 
 def entity_of_key(arguments: Mapping[str, Any]) -> str:
@@ -47,9 +49,15 @@ class LiteLLMHook(CustomLogger):
     """Takes an estimate before a call, and corrects it when the proxy has logged the response or the failure.
 
     A call that does not fit is refused with 429 and Retry-After; one that needs more than a limit's burst with 400. Without
-    limits for a model, calls get 403 unless ``without_limits`` is ``"allow"``. While the table is unavailable they get 503 unless
-    the policy for outages lets them pass.
+    limits for a model, or prices if they count, calls get 403 unless ``without_limits`` is ``"allow"``. While the table is
+    unavailable they get 503 unless the policy for outages lets them pass.
     """
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        # The proxy calls only hooks that the class of the callback defines itself.
+        for name in _HOOKS:
+            setattr(cls, name, getattr(cls, name))
 
     def __init__(self, limits: ModelLimits, *, without_limits: Literal["allow", "block"] = "block") -> None:
         super().__init__()
@@ -72,13 +80,14 @@ class LiteLLMHook(CustomLogger):
             raise _refused(refusal) from refusal
         except DisabledError as error:
             raise HTTPException(403, {"error": str(error)}) from error
-        except ValidationError as error:
-            if error.field != "limits":
+        except (PricesNotFoundError, ValidationError) as error:
+            if isinstance(error, ValidationError) and error.field != "limits":
                 raise HTTPException(400, {"error": str(error)}) from error
             if self._without_limits == "block":
-                raise HTTPException(403, {"error": f"no limits are configured: {error}"}) from error
+                missing = "prices" if isinstance(error, PricesNotFoundError) else "limits"
+                raise HTTPException(403, {"error": f"no {missing} are configured: {error}"}) from error
             return
-        except InfrastructureError as error:
+        except ZAELimiterError as error:
             headers = {"Retry-After": str(RETRY_AFTER_OUTAGE_SECONDS)}
             raise HTTPException(503, {"error": f"the rate limiter is unavailable: {error}"}, headers) from error
         self._hold(str(data.get("litellm_call_id")), call)
@@ -98,6 +107,24 @@ class LiteLLMHook(CustomLogger):
         call = self._take(str(request_data.get("litellm_call_id")))
         if call is not None:
             await call.give_back(original_exception)
+
+    async def async_post_call_streaming_iterator_hook(
+        self, user_api_key_dict: Any, response: AsyncIterable[Any], request_data: dict[str, Any]
+    ) -> AsyncGenerator[Any, None]:
+        """Passes a stream on. It keeps the estimate of one that breaks off, and of one that its caller leaves before the first event, of
+        which the proxy logs nothing."""
+        has_output = False
+        try:
+            async for event in response:
+                has_output = True
+                yield event
+        except BaseException as error:
+            # A failure without output costs nothing, and of a stream that the caller leaves later the proxy reports the usage.
+            is_left = isinstance(error, (asyncio.CancelledError, GeneratorExit))
+            call = self._take(str(request_data.get("litellm_call_id"))) if is_left != has_output else None
+            if call is not None:
+                call.keep()
+            raise
 
     def _hold(self, call_id: str, call: HeldCall) -> None:
         self._next += 1

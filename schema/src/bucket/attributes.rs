@@ -70,7 +70,7 @@ pub enum QuotaField {
     ToppedUp,
     /// `te`: the end of that period, in epoch milliseconds.
     ToppedUpUntil,
-    /// `al`: at which percentages of the amount somebody is told, as text. Most quotas have none.
+    /// `al`: the percentages of the amount at which an event is sent, as text. Most quotas have none.
     Alerts,
 }
 

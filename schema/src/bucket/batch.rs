@@ -37,6 +37,27 @@ impl Demand {
         }
     }
 
+    /// Only this adjustment.
+    pub fn adjust(amount: i128) -> Self {
+        Self {
+            adjust: amount,
+            ..Self::default()
+        }
+    }
+
+    /// Only this change of the count.
+    pub fn recount(change: i128) -> Self {
+        Self {
+            recount: change,
+            ..Self::default()
+        }
+    }
+
+    /// What is taken in all.
+    pub const fn taken(&self) -> i128 {
+        self.debit + self.adjust
+    }
+
     /// True if there is nothing to do.
     pub const fn is_nothing(&self) -> bool {
         self.credit == 0 && self.adjust == 0 && self.debit == 0 && self.recount == 0 && self.top_up == 0
@@ -49,7 +70,7 @@ impl Demand {
 
     /// By how much the count of consumption changes.
     pub const fn consumption(&self) -> i128 {
-        self.debit + self.adjust - self.credit + self.recount
+        self.taken() - self.credit + self.recount
     }
 
     /// Both together.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Attr, Attributes, ConcurrencyImage, Etag, Field, Image, LimitImage, Params, PermitField, QuotaField,
-    QuotaImage, Scalar, TokenBucket,
+    Attr, Attributes, ConcurrencyImage, Etag, Field, Image, Params, PermitField, QuotaField, QuotaImage,
+    RateImage, Scalar, TokenBucket,
 };
 use crate::item::Malformed;
 use crate::{EntityId, LimitName, Thresholds, Timestamp};
@@ -95,7 +95,7 @@ impl Attributes {
 
     /// A limit with a level, or nothing where it has no parameters: an adjustment of the peer leaves that of a limit that
     /// has left the bucket.
-    fn limit(&self, name: &LimitName) -> Result<Option<LimitImage>, Malformed> {
+    fn limit(&self, name: &LimitName) -> Result<Option<RateImage>, Malformed> {
         let attr = |field| Attr::Limit(name.clone(), field);
         let tokens = self.optional_number(
             &attr(Field::Tokens),
@@ -110,7 +110,7 @@ impl Attributes {
         let consumed = self
             .optional_number(&attr(Field::Consumed), -MAX_COUNTER..=MAX_COUNTER)?
             .unwrap_or(0);
-        Ok(Some(LimitImage {
+        Ok(Some(RateImage {
             token_bucket: TokenBucket {
                 params,
                 tokens,

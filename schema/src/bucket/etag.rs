@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::{EntityId, LimitKind, LimitSet, Timestamp};
+use crate::{EntityId, LimitSet, Timestamp};
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -23,15 +23,15 @@ impl Fingerprint {
         let mut hash = Sha256::new();
         for limit in limits {
             let name = limit.name();
-            hash.update(match limit.kind() {
-                LimitKind::Rate(rate) => format!(
+            hash.update(match limit.rate() {
+                Some(rate) => format!(
                     "l {name} {} {} {} {}\n",
                     rate.capacity(),
                     rate.burst(),
                     rate.refill_amount(),
                     rate.refill_period_seconds()
                 ),
-                kind @ (LimitKind::Quota(_) | LimitKind::Concurrency(_)) => format!("k {name} {kind}\n"),
+                None => format!("k {name} {}\n", limit.kind()),
             });
         }
         if let Some(parent) = parent {

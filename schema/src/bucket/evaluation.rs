@@ -2,10 +2,8 @@
 
 use super::batch::NOTHING;
 use super::kinds::WriteContext;
-use super::{
-    Batch, BucketConfig, Demand, Held, Image, LimitState, Outlook, Params, Presence, RateState, Sharing,
-};
-use crate::{Limit, LimitKind, LimitName, Timestamp};
+use super::{Batch, BucketConfig, Demand, Held, Image, LimitState, Outlook, Presence, Sharing};
+use crate::{LimitName, Timestamp};
 
 /// Whether the bucket is there, and whether it has the right parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +101,7 @@ impl<'a> Evaluation<'a> {
             let name = limit.name();
             let limit_state = match LimitState::kept(image, limit, now) {
                 Some(kept) => kept,
-                None if config.is_on(image) => lost(limit, elapsed, now),
+                None if config.is_on(image) => LimitState::lost(limit, elapsed, now),
                 None if image.broken.contains(name) => LimitState::absent(limit, Presence::Broken, now),
                 None => LimitState::absent(limit, Presence::Fresh, now),
             };
@@ -219,15 +217,8 @@ impl<'a> Evaluation<'a> {
 
     /// Adds the renewal of permits to a batch. False if their epoch no longer has them: they have expired.
     pub fn renew(&self, batch: &mut Batch, limit: &LimitName, held: Held, permits: i128) -> bool {
-        match (self.limit_state(limit), held) {
-            (Some(LimitState::Concurrency(state)), Held::Permits(epoch))
-                if state.has(epoch, batch.leaving(limit, epoch) + permits) =>
-            {
-                batch.renew(limit, epoch, permits);
-                true
-            }
-            _ => false,
-        }
+        self.limit_state(limit)
+            .is_some_and(|limit_state| limit_state.renew(limit, permits, held, batch))
     }
 
     /// All limits that the write concerns, with what is asked of them.
@@ -293,14 +284,6 @@ fn each_name_once(mut limits: Limits, config: &BucketConfig) -> (Limits, Limits)
         }
     }
     (once, replaced)
-}
-
-/// A limit that the etag says is on the item, but is not.
-fn lost(limit: &Limit, elapsed: i128, now: Timestamp) -> LimitState {
-    match limit.kind() {
-        LimitKind::Rate(rate) => LimitState::Rate(RateState::lost(Params::from(rate), elapsed)),
-        LimitKind::Quota(_) | LimitKind::Concurrency(_) => LimitState::absent(limit, Presence::Lost, now),
-    }
 }
 
 /// A clock behind the last refill is clamped to it.

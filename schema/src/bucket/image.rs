@@ -3,20 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::batch::NOTHING;
-use super::{ConcurrencyImage, Etag, LegacyClient, LimitState, Presence, QuotaImage, SlotIndex, TokenBucket};
+use super::{ConcurrencyImage, Etag, LegacyClient, LimitState, Presence, QuotaImage, RateImage, SlotIndex};
 use crate::{EntityId, LimitName, Timestamp};
 
 /// A last refill that is further in the future was written by a wrong clock.
 const MAX_AHEAD_MILLIS: i64 = 5_000;
-
-/// One rate of a bucket as last seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LimitImage {
-    /// Parameters, level and remainder.
-    pub token_bucket: TokenBucket,
-    /// Net millitokens consumed since the limit came to the bucket (`tc`).
-    pub consumed: i128,
-}
 
 /// A bucket as last seen: everything that decides the next write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +17,7 @@ pub struct Image {
     /// The etag (`cf`); buckets that only the Python peer has written have none.
     pub etag: Option<Etag>,
     /// The rates that can be computed with.
-    pub limits: BTreeMap<LimitName, LimitImage>,
+    pub limits: BTreeMap<LimitName, RateImage>,
     /// The quotas.
     pub quotas: BTreeMap<LimitName, QuotaImage>,
     /// The limits on calls in flight.
@@ -63,18 +54,12 @@ impl Image {
         self.limits.contains_key(name) || self.quotas.contains_key(name) || self.permits.contains_key(name)
     }
 
-    /// True if it may be deleted before it has filled up, so that its next incarnation, which starts full, would give
-    /// something away. The second in which it expires counts as a whole one.
+    /// True if it may be deleted before it has filled up, so that its next incarnation, which starts full, would be
+    /// given too much. The second in which it expires counts as a whole one.
     pub fn expires_before_full(&self, now: Timestamp) -> bool {
-        let elapsed = self.elapsed(now);
-        let rates = self.limits.values().map(|limit| {
-            let TokenBucket { params, .. } = limit.token_bucket;
-            params.time_for(params.burst() - limit.token_bucket.available(elapsed))
-        });
-        let others = LimitState::on_item(self, |_| Presence::Kept, now)
-            .filter(|(_, state)| state.rate().is_none())
-            .map(|(name, state)| state.life(name, &NOTHING).1);
-        let to_full = rates.chain(others).max().unwrap_or(0);
+        let limits = LimitState::on_item(self, |_| Presence::Kept, now);
+        let to_full = limits.map(|(name, limit_state)| limit_state.life(name, &NOTHING).1);
+        let to_full = to_full.max().unwrap_or(0);
         let full_at = i128::from(now.millis()) + to_full;
         let expires_first = |seconds| (i128::from(seconds) + 1) * 1000 < full_at;
         to_full > 0 && self.expires_at.is_some_and(expires_first)

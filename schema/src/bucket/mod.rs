@@ -40,11 +40,11 @@ pub use config::BucketConfig;
 pub use decode::Decoded;
 pub use etag::{Etag, Fingerprint, Incarnation};
 pub use evaluation::Evaluation;
-pub use image::{Image, LimitImage};
+pub use image::Image;
 pub use kinds::{
     ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch, Held, LimitOnItem, LimitState, Presence,
-    QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, RateRow, RateState, Remainder, Row, RowForm,
-    TopUpRow,
+    QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, RateImage, RateRow, RateState, Remainder, Row,
+    RowForm, TopUpRow,
 };
 pub use params::Params;
 pub use reset::ResetLimits;

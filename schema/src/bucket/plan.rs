@@ -3,7 +3,7 @@
 use super::evaluation::Basis;
 use super::{
     Batch, BucketKey, BucketWrite, EtagClause, Evaluation, Expiry, Image, Incarnation, LegacyClient,
-    LimitState, ParentLink, RateRow, RefillClause, Relaxed, Row, RowForm, Slot, TtlRule, WriteKind,
+    ParentLink, RateRow, RefillClause, Relaxed, Row, RowForm, Slot, TtlRule, WriteKind,
 };
 use crate::Timestamp;
 
@@ -136,13 +136,9 @@ impl Evaluation<'_> {
     fn touch_rows(&self, batch: &Batch) -> Option<Vec<Row>> {
         let context = self.write_context();
         let mut rows = Vec::new();
-        for (name, demand) in &batch.demands {
-            match self.limit_state(name) {
-                None => {}
-                Some(LimitState::Rate(rate)) if demand.moves_tokens() || demand.recount != 0 => {
-                    rows.push(Row::Rate(rate.touch_row(name, *demand, &context)?));
-                }
-                Some(other) => rows.extend(other.row(name, batch, &context)),
+        for name in batch.demands.keys() {
+            if let Some(limit_state) = self.limit_state(name) {
+                rows.extend(limit_state.touch_row(name, batch, &context).ok()?);
             }
         }
         Some(rows)
@@ -152,10 +148,8 @@ impl Evaluation<'_> {
     fn refilled_rows(&self, batch: &Batch) -> Vec<Row> {
         let context = self.write_context();
         let limits = self.asked(batch);
-        let rows = limits.filter_map(|(name, limit_state, batch)| match limit_state {
-            LimitState::Rate(rate) => Some(Row::Rate(rate.refilled_row(name, batch.demand(name), &context))),
-            other => other.row(name, batch, &context),
-        });
+        let rows =
+            limits.filter_map(|(name, limit_state, batch)| limit_state.refilled_row(name, batch, &context));
         rows.collect()
     }
 

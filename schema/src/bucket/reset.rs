@@ -1,15 +1,11 @@
 //! Limits of a bucket that become as if nothing were used.
 //!
-//! What calls took before must not come back into what is free afterwards. A rate needs nothing for that: what comes back ends
-//! at its burst, as it does after any refill. The period of a quota ends a millisecond later, and so is another one than that
-//! of earlier calls. Permits are revoked: the bucket becomes another incarnation without slots, like one that was deleted and
+//! What calls took before must not come back into what is free afterwards. Each [kind](super::LimitOnItem) sees to that in
+//! its own way. Permits are revoked: the bucket becomes another incarnation without slots, like one that was deleted and
 //! created again, so that no release, renewal or late response of an earlier call concerns it. That holds for all limits on
 //! calls in flight of the bucket, so they are reset together.
 
-use super::{
-    Action, Attr, ConcurrencyImage, Condition, Etag, Field, Image, Incarnation, LimitImage, PermitField,
-    QuotaField, QuotaImage, Scalar, SlotIndex, Statement,
-};
+use super::{Action, Attr, Condition, Etag, Image, Incarnation, Scalar, SlotIndex, Statement};
 use crate::{LimitName, Timestamp};
 
 /// Some limits of a bucket, and the write that makes them as if nothing were used.
@@ -33,93 +29,43 @@ impl ResetLimits {
         now: Timestamp,
         incarnation: Incarnation,
     ) -> Self {
-        let revokes = image.permits.keys().any(&chosen);
-        let mut reset = Self {
-            limits: Vec::new(),
-            revokes,
-            statement: Statement::default(),
-        };
-        reset.begin(image, incarnation);
-        for (name, rate) in image.limits.iter().filter(|(name, _)| chosen(name)) {
-            reset.rate(name, rate);
-        }
-        for (name, quota) in image.quotas.iter().filter(|(name, _)| chosen(name)) {
-            reset.quota(name, quota, now);
-        }
-        for (name, permits) in image.permits.iter().filter(|_| revokes) {
-            reset.permits(name, permits);
-        }
-        reset.limits.sort_unstable();
-        reset.limits.dedup();
-        reset
-    }
-
-    fn require(&mut self, condition: Condition) {
-        self.statement.conditions.push(condition);
-    }
-
-    fn set(&mut self, attr: Attr, number: i128) {
-        self.statement
-            .actions
-            .push(Action::Set(attr, Scalar::Number(number)));
-    }
-
-    fn remove(&mut self, attr: Attr) {
-        self.statement.actions.push(Action::Remove(attr));
-    }
-
-    /// The bucket has these parameters still.
-    fn begin(&mut self, image: &Image, incarnation: Incarnation) {
-        self.require(Condition::AtLeast(Attr::RefilledAt, 0));
-        let etag = |etag: &Etag| Scalar::Text(etag.text().clone());
-        self.require(match &image.etag {
-            Some(seen) => Condition::Is(Attr::Etag, etag(seen)),
-            None => Condition::Missing(Attr::Etag),
-        });
-        if let (true, Some(seen)) = (self.revokes, &image.etag) {
-            let new = etag(&seen.in_incarnation(incarnation));
-            self.statement.actions.push(Action::Set(Attr::Etag, new));
-            SlotIndex::all().for_each(|index| self.remove(Attr::Slot(index)));
-            for client in image.legacy_slots.keys() {
-                self.remove(Attr::LegacySlot(*client));
+        let mut on_item = image.limits_on_item();
+        let revokes = on_item.any(|(name, limit)| limit.is_held_by_calls() && chosen(name));
+        let mut statement = begin(image, revokes, incarnation);
+        let mut limits = Vec::new();
+        for (name, limit) in image.limits_on_item() {
+            if chosen(name) || (revokes && limit.is_held_by_calls()) {
+                limit.reset(name, now, &mut statement);
+                limits.push(name.clone());
             }
         }
-    }
-
-    fn rate(&mut self, name: &LimitName, rate: &LimitImage) {
-        let attr = |field| Attr::Limit(name.clone(), field);
-        self.limits.push(name.clone());
-        self.set(attr(Field::Tokens), rate.token_bucket.params.burst());
-        self.remove(attr(Field::Remainder));
-    }
-
-    /// Nothing is used of a quota whose period has ended.
-    fn quota(&mut self, name: &LimitName, quota: &QuotaImage, now: Timestamp) {
-        let attr = |field| Attr::Quota(name.clone(), field);
-        let millis = |end: Timestamp| i128::from(end.millis());
-        self.limits.push(name.clone());
-        let (_, open_until) = quota.at(now);
-        let Some(end) = open_until else { return };
-        let period_end = attr(QuotaField::PeriodEnd);
-        self.require(Condition::Is(period_end.clone(), Scalar::Number(millis(end))));
-        self.set(period_end, millis(end.plus_millis(1)));
-        self.set(attr(QuotaField::Used), 0);
-        self.remove(attr(QuotaField::ToppedUp));
-        self.remove(attr(QuotaField::ToppedUpUntil));
-    }
-
-    /// A call that takes permits changes their count, and every other change of permits takes some out of an epoch: with both as
-    /// seen, no epoch is left behind.
-    fn permits(&mut self, name: &LimitName, permits: &ConcurrencyImage) {
-        let attr = |field| Attr::Permits(name.clone(), field);
-        self.limits.push(name.clone());
-        let taken = Scalar::Number(permits.consumed);
-        self.require(Condition::Is(attr(PermitField::Consumed), taken));
-        for (epoch, held) in &permits.epochs {
-            let epoch = attr(PermitField::Epoch(*epoch));
-            self.require(Condition::Is(epoch.clone(), Scalar::Number(*held)));
-            self.remove(epoch);
+        limits.sort_unstable();
+        limits.dedup();
+        Self {
+            limits,
+            revokes,
+            statement,
         }
-        self.set(attr(PermitField::Held), 0);
+    }
+}
+
+/// The bucket still has these parameters. If permits are revoked, it becomes another incarnation.
+fn begin(image: &Image, revokes: bool, incarnation: Incarnation) -> Statement {
+    let etag = |etag: &Etag| Scalar::Text(etag.text().clone());
+    let seen = match &image.etag {
+        Some(seen) => Condition::Is(Attr::Etag, etag(seen)),
+        None => Condition::Missing(Attr::Etag),
+    };
+    let mut actions = Vec::new();
+    if let (true, Some(seen)) = (revokes, &image.etag) {
+        let new = etag(&seen.in_incarnation(incarnation));
+        actions.push(Action::Set(Attr::Etag, new));
+        let slots = SlotIndex::all().map(Attr::Slot);
+        let legacy = image.legacy_slots.keys().map(|client| Attr::LegacySlot(*client));
+        actions.extend(slots.chain(legacy).map(Action::Remove));
+    }
+    Statement {
+        conditions: vec![Condition::AtLeast(Attr::RefilledAt, 0), seen],
+        actions,
     }
 }

@@ -20,10 +20,14 @@ pub enum RetryAfter {
 pub struct Outlook {
     /// What is left, in thousandths. Below zero is debt.
     pub left: i128,
+    /// What is used of a quota's period, or held by calls in flight, in thousandths. A rate only knows what is left.
+    pub used: Option<i128>,
     /// When the requested amount will be available.
     pub retry_after: RetryAfter,
     /// When everything comes back at once, if it does.
     pub reset: Option<Reset>,
+    /// What may be taken beyond the amount until then, in thousandths.
+    pub topped_up: i128,
 }
 
 /// When everything of a limit comes back at once: the end of a quota's period.

@@ -152,7 +152,7 @@ impl QuotaPeriod {
         Ok(Self(Repeats::FromFirstUse { seconds }))
     }
 
-    /// The same periods, beginning at this hour of the day instead of midnight. Hours have none.
+    /// The same periods, beginning at this hour of the day instead of midnight. Not for periods of an hour.
     pub fn at_hour(self, at: u8) -> Result<Self, InvalidLimit> {
         let rule = match &self.0 {
             Repeats::Calendar { boundary, .. } if *boundary == Boundary::Hour => {

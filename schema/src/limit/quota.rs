@@ -34,7 +34,7 @@ impl Quota {
         &self.period
     }
 
-    /// At which parts of the amount somebody is told.
+    /// The percentages of the amount at which an event is sent.
     pub const fn alerts(&self) -> Thresholds {
         self.alerts
     }

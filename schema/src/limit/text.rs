@@ -14,15 +14,17 @@
 //! DURATION    = NUMBER ( "s" | "min" | "h" | "d" )
 //! ```
 //!
-//! A rate without a unit is per minute. `@REFILL` is what comes back each period where that is not the capacity. Display
-//! prints the same grammar, in its shortest form.
+//! A rate without a unit is per minute. `@REFILL` is what comes back each period where that is not the capacity. Amounts may be
+//! money, such as `$12.50`: its millionths of a dollar. Display prints the same grammar, in its shortest form, and the amounts
+//! of the limit `usd` as money.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::{Concurrency, LimitKind, Quota, Rate, Thresholds, positive_tokens};
+use crate::money::{MicroDollars, Prices, dollars};
 use crate::shortened::shortened;
-use crate::{InvalidLimit, Limit, LimitName};
+use crate::{InvalidLimit, Limit, LimitName, Tokens};
 
 const UNITS: [(&str, u64); 4] = [("sec", 1), ("min", 60), ("hour", 3600), ("day", 86_400)];
 /// Largest first: a duration is printed in the largest that divides it.
@@ -35,49 +37,71 @@ impl Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.name(), self.kind())
+        let money = self.name().as_str() == Prices::DEFAULT_MONEY_LIMIT;
+        write!(f, "{}:{}", self.name(), self.kind().text(money))
     }
 }
 
 impl fmt::Display for LimitKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text(false))
+    }
+}
+
+impl LimitKind {
+    /// What follows the name of a limit; its amounts in dollars if it counts money.
+    ///
+    /// ```
+    /// use zae_limiter_schema::Limit;
+    ///
+    /// let limit: Limit = "spend:$12.50 per month".parse()?;
+    /// assert_eq!(limit.kind().text(true), "$12.50 per month");
+    /// assert_eq!(limit.kind().text(false), "12500000 per month");
+    /// # Ok::<(), zae_limiter_schema::InvalidLimit>(())
+    /// ```
+    pub fn text(&self, money: bool) -> String {
+        let amount = |tokens: Tokens| amount_text(tokens, money);
         match self {
-            Self::Rate(rate) => rate.fmt(f),
+            Self::Rate(rate) => rate.text(amount),
             Self::Quota(quota) => {
-                write!(f, "{} per {}", quota.amount(), quota.period())?;
+                let text = format!("{} per {}", amount(quota.amount()), quota.period());
                 if quota.alerts().is_empty() {
-                    return Ok(());
+                    text
+                } else {
+                    format!("{text} alert at {}", quota.alerts())
                 }
-                write!(f, " alert at {}", quota.alerts())
             }
-            Self::Concurrency(concurrency) => write!(
-                f,
-                "{} at once for {}",
-                concurrency.permits(),
-                duration_text(concurrency.expires_after_seconds())
-            ),
+            Self::Concurrency(concurrency) => {
+                let expiry = duration_text(concurrency.expires_after_seconds());
+                format!("{} at once for {expiry}", concurrency.permits())
+            }
         }
     }
 }
 
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/", self.capacity())?;
-        match UNITS
-            .iter()
-            .find(|(_, seconds)| *seconds == self.refill_period_seconds())
-        {
-            Some((name, _)) => f.write_str(name)?,
-            None => write!(f, "{}s", self.refill_period_seconds())?,
-        }
+impl Rate {
+    fn text(&self, amount: impl Fn(Tokens) -> String) -> String {
+        let seconds = self.refill_period_seconds();
+        let unit = UNITS.iter().find(|(_, length)| *length == seconds);
+        let unit = unit.map_or_else(|| format!("{seconds}s"), |(name, _)| (*name).to_owned());
+        let mut text = format!("{}/{unit}", amount(self.capacity()));
         if self.burst() != self.capacity() {
-            write!(f, ":{}", self.burst())?;
+            text = format!("{text}:{}", amount(self.burst()));
         }
         if self.refill_amount() != self.capacity() {
-            write!(f, "@{}", self.refill_amount())?;
+            text = format!("{text}@{}", amount(self.refill_amount()));
         }
-        Ok(())
+        text
     }
+}
+
+/// Whole dollars without cents.
+fn amount_text(tokens: Tokens, money: bool) -> String {
+    if !money {
+        return tokens.to_string();
+    }
+    let text = dollars(tokens.get().into());
+    text.strip_suffix(".00").unwrap_or(&text).to_owned()
 }
 
 impl FromStr for Limit {
@@ -115,7 +139,7 @@ impl LimitKind {
             rule,
         };
         let number =
-            |field: &str, value: &str| parse_number(value).map_err(|rule| broken(format!("{field} {rule}")));
+            |field: &str, value: &str| parse_amount(value).map_err(|rule| broken(format!("{field} {rule}")));
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         match words.as_slice() {
             [permits, "at", "once", rest @ ..] => {
@@ -123,7 +147,7 @@ impl LimitKind {
                     let rule = "after \"at once\" it needs the expiry of a permit, such as \"for 10min\"";
                     return Err(broken(rule.to_owned()));
                 };
-                let permits = number("permits", permits)?;
+                let permits = parse_number(permits).map_err(|rule| broken(format!("permits {rule}")))?;
                 let seconds = parse_duration(expiry).map_err(|rule| broken(format!("expiry {rule}")))?;
                 return Concurrency::new(limit, permits, seconds).map(Self::Concurrency);
             }
@@ -175,6 +199,17 @@ fn parse_alerts(words: &[&str]) -> Result<Vec<u64>, String> {
         number.ok_or_else(|| format!("{:?} is not a percentage such as 80%", shortened(word)))
     });
     percentages.collect()
+}
+
+/// A number, or money as the number of its millionths of a dollar.
+fn parse_amount(value: &str) -> Result<u64, String> {
+    if !value.starts_with('$') {
+        return parse_number(value);
+    }
+    let money = value.parse::<MicroDollars>();
+    money
+        .map(MicroDollars::get)
+        .map_err(|error| format!("{:?} is invalid: {}", shortened(value), error.rule()))
 }
 
 pub(super) fn parse_number(value: &str) -> Result<u64, String> {

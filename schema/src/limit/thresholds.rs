@@ -1,4 +1,4 @@
-//! The parts of a quota at whose use somebody is told.
+//! Alert thresholds of a quota.
 
 use std::fmt;
 
@@ -116,7 +116,8 @@ impl serde::Serialize for Thresholds {
 }
 
 impl Limit {
-    /// The same quota with percentages of its amount at whose use an event is sent. Other kinds of limits have none.
+    /// The same quota with alert thresholds: percentages of its amount. Using one of them up sends an event. Other kinds of limits
+    /// have none.
     ///
     /// ```
     /// use zae_limiter_schema::{Limit, QuotaPeriod};

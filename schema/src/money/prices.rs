@@ -108,6 +108,14 @@ impl Prices {
         }
     }
 
+    /// The limit that counts money on a resource with these prices, or on one without any.
+    pub fn money_limit_of(prices: Option<&Self>) -> LimitName {
+        prices.map_or_else(
+            || LimitName::literal(Self::DEFAULT_MONEY_LIMIT),
+            |prices| prices.money_limit.clone(),
+        )
+    }
+
     /// What a usage costs, rounded up to a whole micro-dollar.
     pub fn cost(&self, usage: &Usage) -> Result<MicroDollars, TooExpensive> {
         let tokens = [

@@ -125,9 +125,7 @@ const LIMIT_FIELDS: [&str; 4] = ["cp", "bx", "ra", "rp"];
 
 /// What the names of the attributes of quotas and of limits on calls in flight start with. The Python package
 /// ignores them, and no policy that lets a client write buckets covers them.
-const OTHER_KINDS: [&str; 2] = [QUOTA, CONCURRENCY];
-const QUOTA: &str = "lq_";
-const CONCURRENCY: &str = "lc_";
+const OTHER_KINDS: [&str; 2] = ["lq_", "lc_"];
 
 /// The parts of the attribute of limits that end.
 const UNTIL: &str = "until";
@@ -144,6 +142,17 @@ const LIMITS_VERSION: &str = "0.1.0";
 fn rate_attribute(attribute: &str) -> Option<(&str, &str)> {
     let (name, field) = attribute.strip_prefix("l_")?.rsplit_once('_')?;
     LIMIT_FIELDS.contains(&field).then_some((name, field))
+}
+
+/// The attribute of a limit that is stored as text. None for a rate, which has four.
+fn text_attribute(limit: &Limit) -> Option<String> {
+    let [quota, concurrency] = OTHER_KINDS;
+    let prefix = match limit.kind() {
+        LimitKind::Rate(_) => return None,
+        LimitKind::Quota(_) => quota,
+        LimitKind::Concurrency(_) => concurrency,
+    };
+    Some(format!("{prefix}{}", limit.name()))
 }
 
 /// The name in `lq_{name}` and `lc_{name}`.
@@ -174,18 +183,15 @@ impl ConfigRecord {
         let mut attributes = Vec::with_capacity(4 * limits.len());
         for limit in limits {
             let name = limit.name();
-            match limit.kind() {
-                LimitKind::Rate(rate) => attributes.extend([
+            if let Some(rate) = limit.rate() {
+                attributes.extend([
                     (format!("l_{name}_cp"), n(rate.capacity().get())),
                     (format!("l_{name}_bx"), n(rate.burst().get())),
                     (format!("l_{name}_ra"), n(rate.refill_amount().get())),
                     (format!("l_{name}_rp"), n(rate.refill_period_seconds())),
-                ]),
-                kind @ LimitKind::Quota(_) => attributes.push((format!("{QUOTA}{name}"), s(kind))),
-                kind @ LimitKind::Concurrency(_) => {
-                    attributes.push((format!("{CONCURRENCY}{name}"), s(kind)));
-                }
+                ]);
             }
+            attributes.extend(text_attribute(limit).map(|attribute| (attribute, s(limit.kind()))));
         }
         attributes
     }
@@ -442,19 +448,15 @@ fn limit_of_other_kind(reader: &Reader<'_>, attribute: &str, name: &str) -> Resu
     let unusable = |error: InvalidLimit| reader.malformed(attribute, format!("is not usable: {error}"));
     let name = LimitName::from_stored(name).map_err(|error| unusable(error.into()))?;
     let kind = LimitKind::parse_for(&name, text).map_err(unusable)?;
-    let belongs = match kind {
-        LimitKind::Rate(_) => false,
-        LimitKind::Quota(_) => attribute.starts_with(QUOTA),
-        LimitKind::Concurrency(_) => attribute.starts_with(CONCURRENCY),
-    };
-    if !belongs {
+    let limit = Limit::from_kind(name, kind);
+    if text_attribute(&limit).as_deref() != Some(attribute) {
         let reason = format!(
             "is not usable: it holds a {}, which has another attribute",
-            kind.as_str()
+            limit.kind().as_str()
         );
         return Err(reader.malformed(attribute, reason));
     }
-    Ok(Limit::from_kind(name, kind))
+    Ok(limit)
 }
 
 /// The suffix of the attribute that an error is about.

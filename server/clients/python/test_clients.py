@@ -6,7 +6,7 @@ import sys
 import unittest
 
 import httpx
-from zae_limiter_http import RateLimiter, RateLimitExceeded, ServerError, SyncRateLimiter, Unavailable
+from zae_limiter_http import Disabled, RateLimiter, RateLimitExceeded, ServerError, SyncRateLimiter, Unavailable
 
 # No result of a test depends on how fast the machine is.
 SERVER = (os.environ["ZAE_LIMITER_URL"], os.environ["ZAE_LIMITER_TOKEN"], 600.0)
@@ -58,6 +58,12 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         exceeded = [limit["limit_name"] for limit in refused.exception.limits if limit["exceeded"]]
         self.assertEqual(exceeded, ["rpm"])
 
+    async def test_a_disabled_resource_is_an_error_of_its_own(self):
+        await LIMITER.request("PUT", "/v1/mode?resource=py-disabled", {"mode": "disabled"})
+        with self.assertRaises(Disabled) as disabled:
+            await LIMITER.acquire("py-disabled", "py-disabled", {"rpm": 1})
+        self.assertEqual(disabled.exception.status, 403)
+
     async def test_a_repeated_key_takes_nothing(self):
         first = await LIMITER.acquire("py-key", "gpt-4", {"rpm": 1}, idempotency_key="k1")
         again = await LIMITER.acquire("py-key", "gpt-4", {"rpm": 1}, idempotency_key="k1")
@@ -71,11 +77,13 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
     async def test_a_repeated_request_names_the_replica_that_knows_its_key(self):
         sent = []
         gone = {"type": "urn:zae-limiter:problem:replica-gone", "title": "gone"}
+        in_progress = {"type": "urn:zae-limiter:problem:request-in-progress", "title": "in progress"}
         granted = {"lease_id": None, "lease_ms": 0, "admission": "counted", "limits": []}
         responses = iter(
             [
                 httpx.Response(200, json=granted, headers={"zae-limiter-replica": "one"}),
                 httpx.Response(503, json={"title": "no response"}),
+                httpx.Response(409, json=in_progress),
                 httpx.Response(410, json=gone),
                 httpx.Response(200, json=granted, headers={"zae-limiter-replica": "two"}),
                 httpx.Response(200, json=granted),
@@ -90,7 +98,7 @@ class ClientTest(unittest.IsolatedAsyncioTestCase):
         limiter._http = lambda client=httpx.AsyncClient(transport=httpx.MockTransport(respond)): client
         for key in ("a", "b", "c"):
             await limiter.acquire("py-replica", "gpt-4", {"rpm": 1}, idempotency_key=key)
-        self.assertEqual(sent, [("a", None), ("b", "one"), ("b", "one"), ("b", None), ("c", "two")])
+        self.assertEqual(sent, [("a", None), ("b", "one"), ("b", "one"), ("b", "one"), ("b", None), ("c", "two")])
 
     async def test_tokens_without_a_lease_are_consumed_at_once(self):
         async with LIMITER.acquire("py-at-once", "gpt-4", {"rpm": 1}, lease_ms=0) as lease:

@@ -43,7 +43,7 @@ class LimiterError(Exception):
 
 
 class Unavailable(LimiterError):
-    """The server, or its table, could not be reached. Nothing is known to be taken."""
+    """The server, or its table, could not be reached, or an earlier attempt is in progress. Nothing is known to be taken."""
 
 
 class ServerError(LimiterError):
@@ -59,6 +59,10 @@ class ServerError(LimiterError):
         """The lease expired, or its server is gone. What it took stays taken, and can be corrected without it."""
         kind = self.problem.get("type", "").rsplit(":", 1)[-1]
         return kind == "lease-owner-gone" or (kind == "lease-ended" and self.problem.get("ended") == "expired")
+
+
+class Disabled(ServerError):
+    """The mode of the entity on the resource is disabled. Nothing was taken, and waiting does not help."""
 
 
 class RateLimitExceeded(ServerError):
@@ -366,7 +370,10 @@ class RateLimiter:
             return await self.request(method, path, body, headers, more_time)
         if response.status_code == 429:
             raise RateLimitExceeded(response.status_code, content)
-        if response.status_code in (408, 502, 503, 504):
+        if content.get("type", "").endswith(":disabled"):
+            raise Disabled(response.status_code, content)
+        in_progress = content.get("type", "").endswith(":request-in-progress")
+        if in_progress or response.status_code in (408, 502, 503, 504):
             raise Unavailable(f"{response.status_code}: {content.get('detail') or content.get('title')}")
         raise ServerError(response.status_code, content)
 

@@ -25,6 +25,12 @@ pub(crate) struct LimitState {
     exceeded: bool,
     /// When the requested tokens will be available; null if never.
     retry_after_seconds: Option<f64>,
+    /// When the period of a quota ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resets_at: Option<String>,
+    /// Tokens that a quota was topped up with in this period, beyond its amount.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topped_up: Option<u64>,
 }
 
 impl From<&LimitStatus> for LimitState {
@@ -39,6 +45,8 @@ impl From<&LimitStatus> for LimitState {
             requested: status.requested,
             exceeded: status.refused || status.observed,
             retry_after_seconds: status.retry_after.seconds(),
+            resets_at: status.reset.map(|reset| reset.at.to_string()),
+            topped_up: Some(status.topped_up).filter(|amount| *amount > 0),
         }
     }
 }

@@ -72,10 +72,26 @@ pub(crate) struct Connections {
     slots: Arc<Semaphore>,
     times: Times,
     stopping: watch::Sender<bool>,
+    crowded: watch::Sender<bool>,
 }
 
-/// True once connections shall end.
-type Stopping = watch::Receiver<bool>;
+/// Why connections shall end after the requests that are in progress.
+#[derive(Debug, Clone)]
+struct Ending {
+    /// The server stops.
+    stopping: watch::Receiver<bool>,
+    /// All slots are taken: clients that hold connections without requests must not keep out others.
+    crowded: watch::Receiver<bool>,
+}
+
+impl Ending {
+    async fn begins(&mut self) {
+        tokio::select! {
+            _ = self.stopping.wait_for(|stopping| *stopping) => {}
+            _ = self.crowded.wait_for(|crowded| *crowded) => {}
+        }
+    }
+}
 
 /// How long clients may take.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +147,7 @@ impl Protocol {
         stream: S,
         router: Router,
         peer: SocketAddr,
-        mut stopping: Stopping,
+        mut ending: Ending,
         times: Times,
     ) -> Result<(), hyper::Error>
     where
@@ -162,7 +178,7 @@ impl Protocol {
                         // Reads what has arrived before it looks at the clock.
                         biased;
                         ended = connection.as_mut() => return ended,
-                        _ = stopping.wait_for(|stopping| *stopping) => break,
+                        () = ending.begins() => break,
                         () = first_head.as_mut(), if waits_for_head => {}
                     }
                     if activity.requests() == 0 {
@@ -172,6 +188,14 @@ impl Protocol {
                     waits_for_head = false;
                 }
                 connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    biased;
+                    ended = connection.as_mut() => return ended,
+                    () = first_head.as_mut(), if waits_for_head => {}
+                }
+                if activity.requests() == 0 {
+                    return Ok(());
+                }
                 connection.await
             }
             Self::Http2(builder) => {
@@ -184,7 +208,7 @@ impl Protocol {
                         // Reads what has arrived before it looks at the clock.
                         biased;
                         ended = connection.as_mut() => return ended,
-                        _ = stopping.wait_for(|stopping| *stopping) => break,
+                        () = ending.begins() => break,
                         () = tokio::time::sleep(patience) => {}
                     }
                     if read.load(Ordering::Relaxed) < PREFACE_LENGTH {
@@ -228,12 +252,16 @@ impl Connections {
                 write: settings.write_timeout,
             },
             stopping: watch::Sender::new(false),
+            crowded: watch::Sender::new(false),
         }
     }
 
     /// Serves connections until it is dropped.
     pub(crate) async fn accept(&mut self, listener: &TcpListener) {
         while let Ok(slot) = self.slots.clone().acquire_owned().await {
+            let is_crowded = self.slots.available_permits() == 0;
+            self.crowded
+                .send_if_modified(|crowded| std::mem::replace(crowded, is_crowded) != is_crowded);
             match listener.accept().await {
                 Ok((stream, peer)) => self.serve(stream, peer, slot),
                 Err(error) => {
@@ -250,10 +278,13 @@ impl Connections {
         let _ = stream.set_nodelay(true);
         let (router, protocol) = (self.router.clone(), self.protocol.clone());
         let times = self.times;
-        let mut stopping = self.stopping.subscribe();
+        let mut ending = Ending {
+            stopping: self.stopping.subscribe(),
+            crowded: self.crowded.subscribe(),
+        };
         let Some(tls) = self.tls.clone() else {
             self.tasks.spawn(async move {
-                ended(protocol.serve(stream, router, peer, stopping, times).await);
+                ended(protocol.serve(stream, router, peer, ending, times).await);
                 drop(slot);
             });
             return;
@@ -263,10 +294,10 @@ impl Connections {
             let shaken = tokio::select! {
                 shaken = handshake => shaken,
                 // A client that has not finished its handshake has no request to lose.
-                _ = stopping.wait_for(|stopping| *stopping) => return,
+                _ = ending.stopping.wait_for(|stopping| *stopping) => return,
             };
             match shaken {
-                Ok(Ok(stream)) => ended(protocol.serve(stream, router, peer, stopping, times).await),
+                Ok(Ok(stream)) => ended(protocol.serve(stream, router, peer, ending, times).await),
                 Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!("a TLS handshake took too long"),
             }

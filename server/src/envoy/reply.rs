@@ -47,26 +47,27 @@ pub(super) fn headers(headers: RateLimitHeaders) -> Vec<HeaderValue> {
     headers.into_iter().map(header).collect()
 }
 
-/// What part of the burst is left where the least is left. Header fields describe the bucket where it is least.
+/// What part of the most is left where the least is left. Header fields describe the bucket where it is least.
 pub(super) fn least_left(statuses: &[LimitStatus]) -> Option<f64> {
     let parts = statuses
         .iter()
         .filter(|status| status.requested > 0)
         .map(|status| {
             #[expect(clippy::cast_precision_loss, reason = "only compared")]
-            let (left, burst) = (status.available as f64, status.limit.burst().get() as f64);
-            left / burst
+            let (left, most) = (status.available as f64, status.most() as f64);
+            left / most
         });
     parts.min_by(f64::total_cmp)
 }
 
 fn rate_limit(status: &LimitStatus) -> RateLimit {
     let limit = &status.limit;
+    let capacity = limit.capacity().get().saturating_add(status.topped_up);
     let seconds = status.window_seconds();
     let unit = UNITS.iter().find(|(length, _)| Some(*length) == seconds);
     RateLimit {
         name: limit.name().to_string(),
-        requests_per_unit: u32::try_from(limit.capacity().get()).unwrap_or(u32::MAX),
+        requests_per_unit: u32::try_from(capacity).unwrap_or(u32::MAX),
         unit: unit.map_or(Unit::Unknown, |(_, unit)| *unit).into(),
     }
 }

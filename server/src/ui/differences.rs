@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 use zae_limiter::Limit;
 use zae_limiter::audit::{AuditAction, AuditEvent};
 use zae_limiter::records::to_json;
@@ -176,46 +177,46 @@ fn label(name: &str) -> &str {
     match name {
         "on_unavailable" => "while unavailable",
         "parent_id" => "parent",
+        "temporary_limits" => "temporary",
         other => other,
     }
 }
 
 /// The name of a limit, and the limit as the command writes it.
 fn limit_text(limit: &Value) -> (String, String) {
-    let parsed = limit.as_object().and_then(parse);
-    match (parsed, limit) {
-        (Some(limit), _) => {
+    match (Limit::deserialize(limit), limit) {
+        (Ok(limit), _) => {
             let text = limit.to_string();
             let name = limit.name().to_string();
             let rate = text.strip_prefix(&format!("{name}:")).unwrap_or(&text);
             (name, rate.to_owned())
         }
-        (None, Value::String(name)) => (name.clone(), "set".to_owned()),
-        (None, other) => {
+        (Err(_), Value::String(name)) => (name.clone(), "set".to_owned()),
+        (Err(_), other) => {
             let name = other.get("name").and_then(Value::as_str).unwrap_or("limit");
-            (name.to_owned(), other.to_string())
+            (name.to_owned(), text(other))
         }
     }
 }
 
-fn parse(limit: &Map<String, Value>) -> Option<Limit> {
-    let number = |name: &str| limit.get(name).and_then(Value::as_u64);
-    let limit = Limit::custom(
-        limit.get("name")?.as_str()?,
-        number("capacity")?,
-        number("burst")?,
-        number("refill_amount")?,
-        number("refill_period_seconds")?,
-    );
-    limit.ok()
-}
-
+/// A value in a line. The parts of an object are stored without order, so they are sorted.
 fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
-        other => other.to_string(),
+        Value::Array(values) => values.iter().map(text).collect::<Vec<_>>().join(", "),
+        Value::Object(parts) => {
+            if let Ok(limit) = Limit::deserialize(value) {
+                return limit.to_string();
+            }
+            let part =
+                |(name, value): (&String, &Value)| format!("{} {}", name.replace('_', " "), text(value));
+            let mut parts: Vec<_> = parts.iter().map(part).collect();
+            parts.sort();
+            parts.join(", ")
+        }
+        Value::Null | Value::Number(_) => value.to_string(),
     }
 }
 
@@ -235,9 +236,10 @@ impl Difference {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use zae_limiter::money::Prices;
     use zae_limiter::{
-        ConfigChange, ConfigLevel, EntityChange, NewEntity, OnUnavailable, PageRequest, RateLimiter,
-        Repository,
+        ConfigChange, ConfigLevel, EntityChange, Mode, NewEntity, OnUnavailable, PageRequest, RateLimiter,
+        Repository, Timestamp,
     };
 
     use super::*;
@@ -283,6 +285,31 @@ mod tests {
             lines(&repository, "ada", 2).await,
             expected[..2],
             "the rest only tells"
+        );
+    }
+
+    #[tokio::test]
+    async fn all_kinds_of_limits_modes_and_prices_are_compared_as_the_command_writes_them() {
+        let repository = repository().await;
+        let level = ConfigLevel::Resource("gpt-4".parse().unwrap());
+        let quota = "usd:500 per month in Europe/Berlin alert at 50% 80%";
+        let limits = |permits: &str| [quota, permits].map(|text| text.parse::<Limit>().unwrap());
+        let first = ConfigChange::new().limits(limits("parallel:8 at once for 10min"));
+        repository.set_config(&level, first).await.unwrap();
+        let prices = Prices::new("$3".parse().unwrap(), "$15".parse().unwrap());
+        let second = ConfigChange::new().prices(prices).mode(Mode::Observe);
+        repository.set_config(&level, second).await.unwrap();
+        let until = Timestamp::parse("2999-12-01T00:00:00Z").unwrap();
+        let third = ConfigChange::new().limits(limits("parallel:9 at once for 10min"));
+        repository.set_config(&level, third.until(until)).await.unwrap();
+        assert_eq!(
+            lines(&repository, "$RESOURCE:gpt-4", 9).await,
+            [
+                "temporary none → limits parallel:9 at once for 10min, usd:500 per month in Europe/Berlin alert at 50% 80%, \
+                 until 2999-12-01T00:00:00Z",
+                "mode none → observe; prices none → input $3.00, money limit usd, output $15.00, token limits tpm",
+                "parallel 8 at once for 10min; usd 500 per month in Europe/Berlin alert at 50% 80%",
+            ]
         );
     }
 

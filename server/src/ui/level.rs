@@ -9,32 +9,31 @@ use super::text::amount;
 /// How much of a limit is available, used or held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Level {
-    pub(crate) available: i64,
-    pub(crate) burst: u64,
+    available: i64,
+    /// Of a quota's period, or held.
+    used: Option<i64>,
+    burst: u64,
     /// What the bar shows.
     pub(crate) counted: Counted,
     /// Whether it counts money.
-    pub(crate) money: bool,
+    money: bool,
 }
 
 impl Level {
-    pub(crate) fn of(limit: &Limit, available: i64, money: bool) -> Self {
+    /// Used is what a quota or a limit on calls in flight has used, of its amount and what it was topped up with.
+    pub(crate) fn of(limit: &Limit, topped_up: u64, available: i64, used: Option<i64>, money: bool) -> Self {
         Self {
             available,
-            burst: limit.burst().get(),
-            counted: limit.kind().counted(),
+            used,
+            burst: limit.burst().get().saturating_add(topped_up),
+            counted: used.map_or(Counted::Available, |_| limit.kind().counted()),
             money,
         }
     }
 
     /// What the bar shows, in tokens or permits. Below zero is debt.
     fn shown(self) -> i64 {
-        match self.counted {
-            Counted::Available => self.available,
-            Counted::Used | Counted::Held => i64::try_from(self.burst)
-                .unwrap_or(i64::MAX)
-                .saturating_sub(self.available),
-        }
+        self.used.unwrap_or(self.available)
     }
 
     /// How long the bar is in thousandths, 0 for debt.
@@ -62,6 +61,7 @@ impl Level {
     /// What the bar shows, and of how much: `45` of `60 tokens`.
     pub(crate) fn amounts(self) -> (String, String) {
         let unit = match self.counted {
+            Counted::Used if self.money => " used",
             _ if self.money => "",
             Counted::Available => " tokens",
             Counted::Used => " tokens used",
@@ -81,7 +81,6 @@ impl Level {
                 format!("{debt}{unit} of debt, burst {burst}")
             }
             Counted::Available => format!("{shown} of {most} available"),
-            Counted::Used if self.money => format!("{shown} of {most} used"),
             Counted::Used | Counted::Held => format!("{shown} of {most}"),
         }
     }
@@ -108,6 +107,7 @@ mod tests {
     fn shown(available: i64, burst: u64) -> (u64, &'static str, String) {
         let level = Level {
             available,
+            used: None,
             burst,
             counted: Counted::Available,
             money: false,
@@ -130,6 +130,7 @@ mod tests {
     fn money_is_said_in_dollars() {
         let level = |available| Level {
             available,
+            used: None,
             burst: 5_000_000,
             counted: Counted::Available,
             money: true,
@@ -140,9 +141,13 @@ mod tests {
 
     #[test]
     fn a_quota_shows_what_was_used_and_a_concurrency_limit_what_is_held() {
-        let shown = |limit: &str, available, money| {
-            let level = Level::of(&limit.parse().unwrap(), available, money);
+        let level = |limit: &str, available, used, money| {
+            let level = Level::of(&limit.parse().unwrap(), 0, available, Some(used), money);
             (level.filled(), level.tone(), level.description())
+        };
+        let shown = |limit: &str, available, money| {
+            let most = limit.parse::<Limit>().unwrap().burst().get().cast_signed();
+            level(limit, available, most - available, money)
         };
         let quota = "spend:500 per month";
         let used = |text: &str| text.to_owned();
@@ -168,6 +173,18 @@ mod tests {
             (375, "fill", used("3 of 8 permits held"))
         );
         assert_eq!(shown(permits, 8, false), (0, "fill", used("0 of 8 permits held")));
+    }
+
+    #[test]
+    fn what_was_used_before_a_top_up_stays_used() {
+        let level = Level::of(
+            &"usd:10000000 per month".parse().unwrap(),
+            5_000_000,
+            3_000_000,
+            Some(12_000_000),
+            true,
+        );
+        assert_eq!(level.description(), "$12.00 of $15.00 used");
     }
 
     #[test]

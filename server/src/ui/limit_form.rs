@@ -1,6 +1,7 @@
 //! The form that changes the limits of a level, parsed.
 
 use zae_limiter::error::InvalidLimit;
+use zae_limiter::money::{InvalidMoney, MicroDollars, Prices, dollars};
 use zae_limiter::records::ConfigRecord;
 use zae_limiter::{Error, Limit, OnUnavailable, Timestamp};
 
@@ -110,6 +111,11 @@ impl LimitForm {
     }
 }
 
+/// As limits are written as text.
+fn counts_money(limit: &Limit) -> bool {
+    limit.name().as_str() == Prices::DEFAULT_MONEY_LIMIT
+}
+
 /// What a level stores, in a line. Its version alone is not enough: it starts again when a level is deleted and set again.
 fn fingerprint(record: Option<&ConfigRecord>) -> String {
     let Some(record) = record else {
@@ -134,21 +140,28 @@ impl Row {
             // Other kinds are written as text.
             return Self {
                 name: limit.name().to_string(),
-                capacity: limit.kind().to_string(),
+                capacity: limit.kind().text(counts_money(limit)),
                 ..Self::default()
             };
         };
         let capacity = limit.capacity().get();
-        let unless_capacity = |amount: u64| {
-            if amount == capacity {
-                String::new()
+        let shown = |amount: u64| {
+            if counts_money(limit) {
+                dollars(amount.into())
             } else {
                 amount.to_string()
             }
         };
+        let unless_capacity = |amount: u64| {
+            if amount == capacity {
+                String::new()
+            } else {
+                shown(amount)
+            }
+        };
         Self {
             name: limit.name().to_string(),
-            capacity: capacity.to_string(),
+            capacity: shown(capacity),
             period: rate.refill_period_seconds().to_string(),
             burst: unless_capacity(limit.burst().get()),
             refill: unless_capacity(rate.refill_amount().get()),
@@ -172,6 +185,14 @@ impl Row {
         }
         let number = |field: &str, text: &str, otherwise: Option<u64>| match (text, otherwise) {
             ("", Some(number)) => Ok(number),
+            _ if text.starts_with('$') => {
+                text.parse()
+                    .map(MicroDollars::get)
+                    .map_err(|error: InvalidMoney| {
+                        let field = format!("{field} of {}", self.name);
+                        Failure::invalid(&field, text, error.rule())
+                    })
+            }
             _ => text.parse().map_err(|_| {
                 let field = format!("{field} of {}", self.name);
                 Failure::invalid(&field, text, "it must be a whole number")
@@ -216,6 +237,8 @@ mod tests {
             Limit::custom("tpm", 100, 300, 20, 90).unwrap(),
             "spend:500 per month in Europe/Berlin".parse().unwrap(),
             "parallel:8 at once for 10min".parse().unwrap(),
+            "usd:$10 per month".parse().unwrap(),
+            "usd:$10.50/day:$20".parse().unwrap(),
         ] {
             assert_eq!(Row::of(&limit).limit().unwrap(), limit);
         }
@@ -229,5 +252,10 @@ mod tests {
             "capacity of rpm \"many\" is invalid: it must be a whole number"
         );
         assert!(row("r#m", "1").limit().unwrap_err().invalid);
+        let failure = row("usd", "$1.0000001").limit().unwrap_err();
+        assert_eq!(
+            failure.cause,
+            "capacity of usd \"$1.0000001\" is invalid: it must have at most 6 decimal places"
+        );
     }
 }

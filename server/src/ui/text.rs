@@ -64,15 +64,15 @@ pub(crate) fn rate_of(limit: &Limit, money: bool) -> String {
             let period = refill.refill_period_seconds().saturating_mul(1_000);
             rate(refill.refill_amount().get(), period, money)
         }
-        LimitKind::Quota(quota) if money => {
-            let text = format!("{} per {}", amount(quota.amount().get(), true), quota.period());
+        LimitKind::Quota(quota) => {
+            let text = format!("{} per {}", amount(quota.amount().get(), money), quota.period());
             if quota.alerts().is_empty() {
                 text
             } else {
                 format!("{text} alert at {}", quota.alerts())
             }
         }
-        kind @ (LimitKind::Quota(_) | LimitKind::Concurrency(_)) => kind.to_string(),
+        kind @ LimitKind::Concurrency(_) => kind.to_string(),
     }
 }
 

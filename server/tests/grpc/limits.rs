@@ -248,7 +248,7 @@ async fn an_entity_that_may_not_use_the_resource_is_over_the_limit_and_nothing_i
         (&403.into(), &"urn:zae-limiter:problem:disabled".into())
     );
     assert_eq!(server.left("bob", "rpm").await, 10);
-    // Asking takes nothing, and has the same answer.
+    // Asking takes nothing, and gets the same response.
     let mut asks = calls("ada");
     asks.hits_addend = Some(0);
     server.over_limit(request(0, [asks])).await;

@@ -37,6 +37,10 @@ async fn all_kinds_of_limits_are_set_shown_and_enforced() {
     );
     let refused = server.post("/v1/acquire", call(1)).await.expect(429);
     assert_eq!(refused.json()["violated-policies"], json!(["parallel"]));
+    let path = "/v1/entities/user-1/resources/gpt-4/available";
+    let left = server.get(path).await.expect(200).json();
+    assert_eq!(left["limits"][2]["resets_at"], "2026-01-31T23:00:00Z");
+    assert!(left["limits"][1].get("resets_at").is_none(), "{left}");
     let lease = first.json()["lease_id"].as_str().unwrap().to_owned();
     let commit = format!("/v1/leases/{lease}/commit");
     server.post(&commit, json!({})).await.expect(200);

@@ -45,6 +45,17 @@ async fn a_top_up_under_a_key_is_made_once_and_audited() {
         .expect(200);
     assert_eq!(again.header("idempotency-replayed"), Some("true"));
     assert_eq!(again.json()["event_id"], made["event_id"]);
+    let left = server
+        .get("/v1/entities/team-1/resources/gpt-4/available")
+        .await
+        .expect(200);
+    let limits = left.json()["limits"].clone();
+    let spend = limits
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|limit| limit["limit_name"] == "spend");
+    assert_eq!(spend.unwrap()["topped_up"], 200, "{limits}");
     let events = server.get("/v1/audit?entity=team-1").await.expect(200).json();
     assert_eq!(events["items"][0]["action"], "topped_up");
     assert_eq!(events["items"][0]["details"]["reason"], "approved");

@@ -6,12 +6,12 @@ use serde_json::Value;
 use zae_limiter_server::{StackHealth, UiOptions};
 use zae_limiter_testing::Chromium;
 
-use crate::ui::stage::Stage;
+use crate::ui::stage::{Stage, fill_kinds};
 
 const AXE: &str = include_str!("vendor/axe.min.js");
 
 /// The views of the pictures, and their names.
-const PICTURES: [(&str, &str); 9] = [
+const PICTURES: [(&str, &str); 12] = [
     ("overview", "/ui"),
     ("entities", "/ui/entities"),
     ("entity", "/ui/entities/key-1"),
@@ -21,6 +21,9 @@ const PICTURES: [(&str, &str); 9] = [
     ("usage", "/ui/usage?resource=gpt-4&window=daily"),
     ("audit", "/ui/audit"),
     ("edit", "/ui/limits/edit?resource=gpt-4"),
+    ("budget", "/ui/entities/team-1/buckets/claude"),
+    ("model", "/ui/resources/claude"),
+    ("edit-budget", "/ui/limits/edit?resource=claude"),
 ];
 
 /// Runs a test that drives a browser, with the address of a server on a filled table.
@@ -34,6 +37,7 @@ async fn with_browser(test: impl FnOnce(&mut Chromium, &str) + Send + 'static) {
         .edit(true)
         .stack_health(move || async move { Ok(stack()) });
     let stage = Stage::filled(options).await;
+    let _holds_permits = fill_kinds(&stage.limiter).await;
     let base = format!("http://{}", stage.server.address);
     let driven = tokio::task::spawn_blocking(move || {
         if let Some(mut browser) = Chromium::start() {
@@ -76,19 +80,6 @@ async fn every_view_is_accessible_in_both_themes_and_fits_a_phone() {
                 browser.theme(theme);
                 browser.width(width, mobile);
                 browser.open(&format!("{base}{path}"));
-                let found = violations(browser);
-                assert!(found.is_empty(), "{name}, {theme}, {width}: {}", found.join("\n"));
-                let wide = browser.evaluate("document.documentElement.scrollWidth");
-                assert!(
-                    wide.as_u64().unwrap() <= width.into(),
-                    "{name} is {wide} wide on {width}"
-                );
-                // No table has to be scrolled sideways either.
-                let cut = browser.evaluate(
-                    "[...document.querySelectorAll('.table-frame')].filter((frame) => frame.scrollWidth > frame.clientWidth) \
-                     .map((frame) => frame.getAttribute('aria-label'))",
-                );
-                assert_eq!(cut, Value::from(Vec::<Value>::new()), "{name}, {theme}, {width}");
                 let picture = browser.screenshot();
                 // The documentation has every view in light, and one in dark and on a phone.
                 let shown = name == "overview" || (theme == "light" && !mobile);
@@ -103,6 +94,19 @@ async fn every_view_is_accessible_in_both_themes_and_fits_a_phone() {
                         &std::path::Path::new(&folder).join(format!("{name}{suffix}.png")),
                     );
                 }
+                let found = violations(browser);
+                assert!(found.is_empty(), "{name}, {theme}, {width}: {}", found.join("\n"));
+                let wide = browser.evaluate("document.documentElement.scrollWidth");
+                assert!(
+                    wide.as_u64().unwrap() <= width.into(),
+                    "{name} is {wide} wide on {width}"
+                );
+                // No table has to be scrolled sideways either.
+                let cut = browser.evaluate(
+                    "[...document.querySelectorAll('.table-frame')].filter((frame) => frame.scrollWidth > frame.clientWidth) \
+                     .map((frame) => frame.getAttribute('aria-label'))",
+                );
+                assert_eq!(cut, Value::from(Vec::<Value>::new()), "{name}, {theme}, {width}");
             }
         }
     })

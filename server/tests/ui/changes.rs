@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use zae_limiter::audit::{AuditAction, AuditSubject};
-use zae_limiter::{Limit, LimitSet, PageRequest};
+use zae_limiter::{ConfigLevel, Limit, LimitSet, Mode, PageRequest};
 use zae_limiter_server::UiOptions;
 
 use crate::client::Response;
@@ -140,12 +140,17 @@ async fn a_change_is_reviewed_confirmed_and_audited_with_the_principal() {
 }
 
 #[tokio::test]
-async fn removing_every_row_deletes_the_level() {
+async fn removing_every_row_deletes_the_level_and_says_what_goes_with_its_limits() {
     let stage = Stage::filled(UiOptions::default().edit(true)).await;
+    let repository = stage.limiter.repository();
+    let level = ConfigLevel::Resource("gpt-4".parse().unwrap());
+    repository.set_mode(&level, Mode::Observe).await.unwrap();
     let browser = Browser::on(&stage);
     let body = browser.hidden().await + "&policy=";
     let review = text(&browser.review(body.clone()).await.expect(200));
-    assert!(review.contains("This level will store nothing"), "{review}");
+    for text in ["This level will store nothing", "Its mode, observe, goes too."] {
+        assert!(review.contains(text), "{text} is not in {review}");
+    }
     browser.apply(body).await.expect(303);
     assert!(stored_limits(&stage).await.is_empty());
 }

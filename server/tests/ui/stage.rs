@@ -1,8 +1,11 @@
 //! A filled table, and a server on it.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use zae_limiter::money::Prices;
 use zae_limiter::usage::WindowKind;
-use zae_limiter::{EmbeddedStore, Limit, NewEntity, OnUnavailable, RateLimiter, Timestamp};
+use zae_limiter::{
+    ConfigLevel, EmbeddedStore, Lease, Limit, Mode, NewEntity, OnUnavailable, RateLimiter, Timestamp,
+};
 use zae_limiter_dynamo::SdkItem;
 use zae_limiter_server::{BearerTokens, Server, UiOptions};
 use zae_limiter_testing::connection::Connection;
@@ -121,7 +124,7 @@ pub(crate) async fn fill(limiter: &RateLimiter) {
         .await
         .unwrap();
     let change = zae_limiter::ConfigChange::new().on_unavailable(OnUnavailable::Allow);
-    let level = zae_limiter::ConfigLevel::Resource("gpt-4".parse().unwrap());
+    let level = ConfigLevel::Resource("gpt-4".parse().unwrap());
     repository.set_config(&level, change).await.unwrap();
 
     let calls = [
@@ -142,6 +145,31 @@ pub(crate) async fn fill(limiter: &RateLimiter) {
     lease.adjust("tpm", 620);
     lease.commit().await.unwrap();
     limiter.settled().await;
+}
+
+/// A model with a budget in dollars, permits and prices, and one that only testers may use. The lease holds permits.
+pub(crate) async fn fill_kinds(limiter: &RateLimiter) -> Lease {
+    let repository = limiter.repository();
+    let limits = [
+        "rpm:300",
+        "usd:50000000 per month in Europe/Berlin alert at 50% 80%",
+        "parallel:8 at once for 10min",
+    ];
+    let limits = limits.map(|text| text.parse().unwrap());
+    repository.set_resource_defaults("claude", limits).await.unwrap();
+    let prices = Prices::new("$3".parse().unwrap(), "$15".parse().unwrap());
+    repository.set_prices("claude", prices).await.unwrap();
+    let claude = ConfigLevel::Resource("claude".parse().unwrap());
+    repository.set_mode(&claude, Mode::Observe).await.unwrap();
+    let preview = ConfigLevel::Resource("claude-next".parse().unwrap());
+    repository.set_mode(&preview, Mode::Disabled).await.unwrap();
+    let tester = ConfigLevel::Entity("tester".parse().unwrap(), "claude-next".parse().unwrap());
+    repository.set_mode(&tester, Mode::Enforce).await.unwrap();
+    let call = limiter.acquire("team-1", "claude").consume("rpm", 12);
+    let call = call.consume("usd", 41_250_000).consume("parallel", 3);
+    let lease = call.await.unwrap();
+    limiter.settled().await;
+    lease
 }
 
 /// A usage snapshot as the aggregator writes it.

@@ -28,7 +28,11 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.what, self.reason)?;
         if self.can_be_allowed {
-            write!(f, "; allow the loss of {:?} if this is intended", self.what)
+            write!(
+                f,
+                "; if this is intended, allow it (`--allow-loss {}`)",
+                self.what
+            )
         } else {
             Ok(())
         }

@@ -85,6 +85,19 @@ impl ResourceChange {
     }
 }
 
+/// A change of a tag of the stack, which its resources have as well.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TagChange {
+    /// The tag's key.
+    pub key: String,
+    /// Its value now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Its value afterward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
 /// A change of an output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OutputChange {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 use zae_limiter_template::Template;
 
-use super::change::{Kind, OutputChange, PropertyChange, ResourceChange};
+use super::change::{Kind, OutputChange, PropertyChange, ResourceChange, TagChange};
 
 /// Properties of our resources that CloudFormation cannot change in place.
 const REPLACING: [(&str, &[&str]); 9] = [
@@ -212,6 +212,17 @@ fn differences(path: &str, before: Option<&Value>, after: Option<&Value>, found:
 
 fn intrinsic(fields: &Map<String, Value>) -> bool {
     fields.len() == 1 && fields.keys().all(|key| key == "Ref" || key.starts_with("Fn::"))
+}
+
+/// The changes of a stack's tags.
+pub(crate) fn tags(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> Vec<TagChange> {
+    let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let changes = keys.into_iter().map(|key| TagChange {
+        key: key.clone(),
+        before: before.get(key).cloned(),
+        after: after.get(key).cloned(),
+    });
+    changes.filter(|tag| tag.before != tag.after).collect()
 }
 
 /// The changes of outputs.

@@ -5,7 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod exact;
 mod show;
 
-pub use change::{Kind, OutputChange, PropertyChange, ResourceChange};
+pub use change::{Kind, OutputChange, PropertyChange, ResourceChange, TagChange};
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,7 @@ use crate::deployed::Deployed;
 use crate::desired::Desired;
 use crate::fingerprint::Fingerprint;
 use crate::guard::Refusal;
+use crate::kept;
 use crate::outcome::Outcome;
 use crate::preflight::Finding;
 
@@ -101,6 +102,9 @@ pub struct Plan {
     pub changes: Vec<ResourceChange>,
     /// The changes to outputs.
     pub outputs: Vec<OutputChange>,
+    /// The changes to the tags of a stack that exists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tag_changes: Vec<TagChange>,
     /// Why applying it would be refused.
     pub refusals: Vec<Refusal>,
     /// Problems that the checks before the change have found.
@@ -145,6 +149,10 @@ impl Plan {
             basis: Basis::Templates,
             changes: compare::resources(before, &desired.template),
             outputs: compare::outputs(before, &desired.template, stack),
+            tag_changes: deployed
+                .filter(|_| action == Action::Update)
+                .map(|deployed| compare::tags(&kept::settable(&deployed.stack.tags), &desired.tags))
+                .unwrap_or_default(),
             refusals: vec![],
             findings: vec![],
             warnings: desired.notes.clone(),

@@ -12,7 +12,8 @@ const LONGEST: usize = 60;
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.heading(f)?;
-        let (followers, changed): (Vec<_>, Vec<_>) = self.changes.iter().partition(|change| folded(change));
+        let (followers, changed): (Vec<_>, Vec<_>) =
+            self.changes.iter().partition(|change| is_follower(change));
         let (retagged, changed): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.tags_only);
         let (iam, other): (Vec<_>, Vec<_>) = changed.into_iter().partition(|change| change.is_iam());
         other.into_iter().try_for_each(|change| show(f, change))?;
@@ -35,12 +36,8 @@ impl fmt::Display for Plan {
             writeln!(f, "permissions:")?;
             iam.into_iter().try_for_each(|change| show(f, change))?;
         }
-        if !self.outputs.is_empty() {
-            writeln!(f, "outputs:")?;
-        }
-        self.outputs
-            .iter()
-            .try_for_each(|output| writeln!(f, "  {} {}", output.kind.sign(), output.name))?;
+        self.tags(f)?;
+        self.outputs(f)?;
         self.warnings
             .iter()
             .try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
@@ -72,22 +69,54 @@ impl Plan {
             (Kind::Remove, "to remove"),
         ];
         let counted = counts.iter().filter_map(|(kind, words)| {
-            let changes = self.changes.iter().filter(|change| !folded(change));
+            let changes = self.changes.iter().filter(|change| !is_follower(change));
             let count = changes.filter(|change| change.kind == *kind).count();
             (count > 0).then(|| format!("{count} {words}"))
         });
         let counted: Vec<_> = counted.collect();
-        let counted = if counted.is_empty() {
-            "no resource changes".to_owned()
-        } else {
-            counted.join(", ")
+        let counted = match (counted.is_empty(), self.tag_changes.is_empty()) {
+            (false, _) => counted.join(", "),
+            (true, false) => "tags of its resources".to_owned(),
+            (true, true) => "no resource changes".to_owned(),
         };
         writeln!(f, ": {}; {counted}", verb(self.action))
+    }
+
+    fn tags(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.tag_changes.is_empty() {
+            writeln!(f, "tags:")?;
+        }
+        self.tag_changes
+            .iter()
+            .try_for_each(|tag| match (&tag.before, &tag.after) {
+                (Some(before), Some(after)) => writeln!(f, "  ~ {}: {before:?} -> {after:?}", tag.key),
+                (None, Some(after)) => writeln!(f, "  + {}: {after:?}", tag.key),
+                (before, None) => writeln!(f, "  - {}: {:?}", tag.key, before.as_deref().unwrap_or_default()),
+            })
+    }
+
+    /// A line for each kind of change. A new stack has all its outputs, so they are only counted.
+    fn outputs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.outputs.is_empty() {
+            return Ok(());
+        }
+        if matches!(self.action, Action::Create | Action::Import | Action::Recreate) {
+            return writeln!(f, "outputs: {} to add", self.outputs.len());
+        }
+        writeln!(f, "outputs:")?;
+        for kind in [Kind::Add, Kind::Change, Kind::Remove] {
+            let changed = self.outputs.iter().filter(|output| output.kind == kind);
+            let names: Vec<_> = changed.map(|output| output.name.as_str()).collect();
+            if !names.is_empty() {
+                writeln!(f, "  {} {}", kind.sign(), names.join(", "))?;
+            }
+        }
+        Ok(())
     }
 }
 
 /// Whether a change is shown in one line with others: it stays in place and only refers to a resource that changes.
-fn folded(change: &ResourceChange) -> bool {
+fn is_follower(change: &ResourceChange) -> bool {
     change.follows && change.kind == Kind::Change
 }
 
@@ -160,7 +189,7 @@ mod tests {
     use serde_json::json;
     use zae_limiter_template::Template;
 
-    use super::super::{PropertyChange, compare};
+    use super::super::{OutputChange, PropertyChange, TagChange, compare};
     use super::*;
     use crate::code::Loaded;
     use crate::desired::Desired;
@@ -240,6 +269,37 @@ mod tests {
         assert_eq!(
             plan.to_string(),
             "demo: create the stack; 1 to add\n  + Q (AWS::SQS::Queue)\n      QueueName: \"demo\"\n"
+        );
+    }
+
+    #[test]
+    fn tags_have_their_values_and_outputs_a_line_for_each_kind() {
+        let mut plan = plan(Action::Update, &json!({ "Resources": {} }));
+        let tag = |key: &str, before: Option<&str>, after: Option<&str>| TagChange {
+            key: key.to_owned(),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+        };
+        plan.tag_changes = vec![
+            tag("a", None, Some("1")),
+            tag("b", Some("1"), Some("2")),
+            tag("c", Some("1"), None),
+        ];
+        let output = |name: &str, kind: Kind| OutputChange {
+            name: name.to_owned(),
+            kind,
+            export: None,
+        };
+        plan.outputs = vec![
+            output("A", Kind::Remove),
+            output("B", Kind::Add),
+            output("C", Kind::Remove),
+        ];
+        assert_eq!(
+            plan.to_string(),
+            "demo: update the stack; tags of its resources\n\
+             tags:\n  + a: \"1\"\n  ~ b: \"1\" -> \"2\"\n  - c: \"1\"\n\
+             outputs:\n  + B\n  - A, C\n"
         );
     }
 }

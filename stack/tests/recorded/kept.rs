@@ -116,6 +116,23 @@ async fn tags_of_others_are_neither_compared_nor_removed() {
     assert_eq!(differs.ensure().await.unwrap().change, Change::Updated);
 }
 
+/// A plan without a change set has the same tags to show.
+#[tokio::test(start_paused = true)]
+async fn an_offline_plan_shows_tags_that_change() {
+    let team = [("team".to_owned(), "a".to_owned())];
+    let tagged = bare().to_builder().tags(team.into()).build().unwrap();
+    let tape = Tape::of([
+        looks(&["UPDATE_COMPLETE"], tags(&bare())),
+        template(&body(&bare())),
+    ]);
+    let (planner, _) = stack(&tagged, &tape);
+    let shown = planner.plan_offline().await.unwrap().to_string();
+    assert!(
+        shown.ends_with(": update the stack; tags of its resources\ntags:\n  + team: \"a\"\n"),
+        "{shown}"
+    );
+}
+
 /// Options with an object as the aggregator's code.
 fn named(bucket: &str, key: &str, architecture: &str) -> StackOptions {
     let options = aggregating().to_builder().code_bucket(bucket);

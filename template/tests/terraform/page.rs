@@ -137,7 +137,8 @@ fn the_module_and_the_checksums_come_from_a_release() {
     }
     let release = release("page");
     let user = Folder::new("page-user");
-    let blocks = blocks(PAGE, &release);
+    let mut blocks = blocks(PAGE, &release);
+    blocks.retain(|block| block.contains("base"));
     assert_eq!(blocks.len(), 2, "{blocks:?}");
     let printed = user.ok(&blocks.join("\n"));
     assert!(printed.contains("terraform-zae-limiter.tar.gz: OK"), "{printed}");
@@ -231,10 +232,10 @@ fn the_archive_of_the_provisioner_comes_from_a_release() {
     assert!(LIMITS.contains("archive    = \"${path.module}/zae-limiter-provisioner-x86_64.zip\""));
 }
 
-/// The call of the module that the page shows, with checksums in place of dots.
-#[test]
-fn the_call_of_the_page_sets_variables_that_exist() {
-    let call = PAGE.split("```hcl").nth(1).unwrap().split("```").next().unwrap();
+/// The arguments of a call of the module that the page shows, with checksums in place of dots.
+fn call(block: usize) -> serde_json::Map<String, serde_json::Value> {
+    let call = PAGE.split("```hcl").nth(block).unwrap();
+    let call = call.split("```").next().unwrap();
     let body = hcl::parse(&call.replace('…', &"a".repeat(64))).unwrap();
     let call = body
         .blocks()
@@ -249,6 +250,30 @@ fn the_call_of_the_page_sets_variables_that_exist() {
         let value: hcl::Value = attribute.expr().clone().into();
         given.insert(attribute.key().to_owned(), serde_json::to_value(&value).unwrap());
     }
+    given
+}
+
+#[test]
+fn the_module_and_the_functions_come_from_a_checkout() {
+    let checkout = unpacked_release("checkout");
+    let mut blocks = blocks(PAGE, &checkout);
+    blocks.retain(|block| block.starts_with("make functions"));
+    let [block] = blocks.as_slice() else {
+        panic!("{blocks:?}");
+    };
+    let copies = block.split_once('\n').unwrap().1.replace("../infra", "infra");
+    checkout.ok(&copies);
+    checkout.ok("diff -r terraform infra/modules/zae-limiter");
+    checkout.ok("test -f infra/functions/aggregator.zip && test -f infra/functions/archiver.zip");
+    let evaluated = module().evaluate(&call(2)).unwrap();
+    let function =
+        &evaluated.resources[&("aws_lambda_function".to_owned(), "aggregator_function".to_owned())];
+    assert_eq!(function["filename"], "${path.module}/functions/aggregator.zip");
+}
+
+#[test]
+fn the_call_of_the_page_sets_variables_that_exist() {
+    let mut given = call(1);
     given["release"]["version"] = json!("0.1.0");
     let evaluated = module().evaluate(&given).unwrap();
     assert_eq!(evaluated.outputs["table_name"], "<RateLimitsTable>");

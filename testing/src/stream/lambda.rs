@@ -120,8 +120,8 @@ enum Outcome {
     Gone(String),
 }
 
-/// One process and the runtime API it polls. Each has an API of its own: a poll of a process that is gone must not take an
-/// event away from its successor.
+/// One process and the runtime API it polls. Each has an API of its own: a poll of a process that is gone must not take
+/// the event of its successor.
 struct Sandbox {
     child: Mutex<Child>,
     exchange: Arc<Exchange>,

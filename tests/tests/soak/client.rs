@@ -167,7 +167,7 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64, Le
     let stop = place.folder.join("stop");
     let half = place.folder.join("half");
     let (mut step, mut made, mut resident) = ((place.number * 7 + task) as u64, 0, 0);
-    let mut doubtful = BTreeSet::new();
+    let mut unconfirmed = BTreeSet::new();
     while !stop.exists() {
         step = step
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -188,7 +188,7 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64, Le
         let (ended, passed) = one(&limiter, &call, drawn).await;
         ledger.ended(ended, passed || mode_of(number) == Some(Mode::Bypass));
         if ended == Ended::Unavailable {
-            doubtful.insert(number);
+            unconfirmed.insert(number);
         }
         made += 1;
         if drawn.is_multiple_of(50) && place.number == 7 {
@@ -205,7 +205,7 @@ async fn calls(limiter: RateLimiter, place: Place, task: usize) -> (u64, u64, Le
         tokio::time::sleep(PAUSE).await;
     }
     // A write whose response was lost is found by the next write of the same process on that bucket.
-    for number in doubtful {
+    for number in unconfirmed {
         ask_again(&limiter, &mut ledger, number).await;
     }
     (made, resident, ledger)
@@ -231,7 +231,7 @@ async fn holds_permits(limiter: RateLimiter, place: Place) {
     }
 }
 
-/// Clients that are killed leave doubt behind, so they call for every other entity only: the rest, and their parents, must be exact.
+/// The outcome of the last calls of killed clients is unknown, so they call for every other entity only: the rest, and their parents, must be exact.
 fn entity(drawn: usize, client: usize) -> usize {
     if client < NEVER_KILLED { drawn & !1 } else { drawn }
 }

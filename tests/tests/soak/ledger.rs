@@ -10,7 +10,7 @@ use std::path::Path;
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Booked {
     pub(crate) certain: i64,
-    pub(crate) doubt: i64,
+    pub(crate) unconfirmed: i64,
 }
 
 /// The outcome of a call, as its caller got it.
@@ -190,6 +190,6 @@ fn add(books: &mut Books, lines: &[&str], settled: bool) {
         };
         let entry = books.entry((entity.to_owned(), limit)).or_default();
         entry.certain += fewest;
-        entry.doubt += most - fewest;
+        entry.unconfirmed += most - fewest;
     }
 }

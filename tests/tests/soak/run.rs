@@ -19,7 +19,7 @@ use crate::{Size, usage, wire};
 /// The limits whose consumption is counted.
 const LIMITS: [&str; 4] = ["rpm", "tpm", "spend", "usd"];
 /// How long the table is unavailable each time.
-const OUTAGE: Duration = Duration::from_secs(3);
+const DOWNTIME: Duration = Duration::from_secs(3);
 
 /// What happens once a round, in any order.
 #[derive(Debug, Clone, Copy)]
@@ -68,14 +68,14 @@ pub(crate) fn soak(size: Size) {
                 Fault::ClientIsKilled => kill_one(&mut clients, &table, &mut random),
                 Fault::TableStops => {
                     table.process.signal("STOP");
-                    std::thread::sleep(OUTAGE);
+                    std::thread::sleep(DOWNTIME);
                     // Its writes are under way: the table carries them out afterwards.
                     kill_one(&mut clients, &table, &mut random);
                     table.process.signal("CONT");
                 }
                 Fault::TableIsKilled => {
                     table.process.kill();
-                    std::thread::sleep(OUTAGE);
+                    std::thread::sleep(DOWNTIME);
                     table.restart();
                 }
             }
@@ -270,7 +270,14 @@ async fn compare(table: &Table, folder: &Path, stream: &str, elapsed: Duration) 
     let (buckets, used) = found(&table.endpoint()).await;
     let books = ledger::books(folder);
     let (mut admitted, mut open_tokens, mut open_limits, mut consumed_in_all) = (0, 0, 0, 0);
-    for ((entity, limit), Booked { certain, doubt: open }) in &books {
+    for (
+        (entity, limit),
+        Booked {
+            certain,
+            unconfirmed: open,
+        },
+    ) in &books
+    {
         let is_quota = ["spend", "usd"].contains(limit);
         let attribute = |field: &str| {
             let kind = if is_quota { "q" } else { "b" };

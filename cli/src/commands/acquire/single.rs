@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
+use zae_limiter::money::dollars;
 use zae_limiter::{
     Admission, EntityId, Error as Limiter, Lease, LimitName, LimitStatus, RateLimiter, Refusal, Resource,
 };
@@ -13,6 +14,7 @@ use crate::command_output::{CommandOutput, Text};
 use crate::commands::available::status_table;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
+use crate::money::MoneyLimits;
 use crate::output::View;
 
 #[derive(Debug, Serialize)]
@@ -29,6 +31,8 @@ struct AdmittedReport {
     also: Vec<AlsoConsumed>,
     /// The limits after the tokens were taken, before adjustments.
     limits: Vec<LimitStatus>,
+    #[serde(skip)]
+    money: MoneyLimits,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,11 +53,22 @@ impl AlsoConsumed {
 
 impl Text for AdmittedReport {
     fn text(&self, view: &View) -> String {
+        // As they are written on the command line.
+        let amount = |resource: &Resource, name: &LimitName, tokens: i64| {
+            if self.money.has(resource, name) {
+                format!("{name}:{}", dollars(tokens.into()))
+            } else {
+                format!("{name}:{tokens}")
+            }
+        };
         let used = self.consumed.iter();
-        let mut used: Vec<_> = used.map(|(name, tokens)| format!("{name}:{tokens}")).collect();
+        let used = used.map(|(name, tokens)| amount(&self.resource, name, *tokens));
+        let mut used: Vec<_> = used.collect();
         for AlsoConsumed { resource, consumed } in &self.also {
             let others = consumed.iter();
-            used.extend(others.map(|(name, tokens)| format!("{resource}/{name}:{tokens}")));
+            used.extend(
+                others.map(|(name, tokens)| format!("{resource}/{}", amount(resource, name, *tokens))),
+            );
         }
         let head = format!(
             "{} {}/{} used {}",
@@ -65,22 +80,26 @@ impl Text for AdmittedReport {
         if self.limits.is_empty() {
             return format!("{head}\nnot counted: the table is unavailable, and on_unavailable is allow");
         }
-        format!("{head}\n{}", status_table(&self.limits).render(view))
+        format!("{head}\n{}", status_table(&self.limits, &self.money).render(view))
     }
 }
 
 /// The same JSON as the Python package, as the library serializes it.
 #[derive(Debug, Serialize)]
-#[serde(transparent)]
-struct RefusedReport(Refusal);
+struct RefusedReport {
+    #[serde(flatten)]
+    refusal: Refusal,
+    #[serde(skip)]
+    money: MoneyLimits,
+}
 
 impl Text for RefusedReport {
     fn text(&self, view: &View) -> String {
         format!(
             "{} {}\n{}",
             view.paint.bad("rate limited:"),
-            self.0,
-            status_table(self.0.statuses()).render(view)
+            self.refusal,
+            status_table(self.refusal.statuses(), &self.money).render(view)
         )
     }
 }
@@ -90,9 +109,9 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
         Ok(lease) => lease,
         Err(Limiter::Refused(refusal)) => {
             finish_writes(limiter).await?;
-            return Ok(
-                CommandOutput::new(RefusedReport(Arc::unwrap_or_clone(refusal))).with_exit(Exit::Limited)
-            );
+            let money = arguments.money(limiter).await;
+            let refusal = Arc::unwrap_or_clone(refusal);
+            return Ok(CommandOutput::new(RefusedReport { refusal, money }).with_exit(Exit::Limited));
         }
         Err(error) => return Err(error.into()),
     };
@@ -112,6 +131,7 @@ pub(super) async fn run(arguments: &Arguments, limiter: &RateLimiter) -> Result<
         consumed: lease.consumed(),
         also: AlsoConsumed::all(&lease),
         limits: lease.statuses(),
+        money: arguments.money(limiter).await,
     };
     let committed = lease.commit().await;
     finish_writes(limiter).await?;

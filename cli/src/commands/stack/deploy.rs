@@ -13,6 +13,7 @@ use super::progress::Progress;
 use super::watch::{Watch, Watched};
 use crate::command_output::{CommandOutput, Text};
 use crate::confirm::confirm;
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::View;
@@ -65,10 +66,15 @@ pub(crate) struct Arguments {
     )]
     skip: Vec<String>,
     /// Turn termination protection of the stack on, so that it cannot be deleted
-    #[arg(long, overrides_with = "no_termination_protection", help_heading = "Options")]
+    #[arg(
+        long,
+        overrides_with = "no_termination_protection",
+        conflicts_with_all = ["no_wait", "mode"],
+        help_heading = "Options"
+    )]
     termination_protection: bool,
     /// Turn termination protection off
-    #[arg(long, help_heading = "Options")]
+    #[arg(long, conflicts_with_all = ["no_wait", "mode"], help_heading = "Options")]
     no_termination_protection: bool,
     #[command(flatten)]
     allowed: Allowed,
@@ -137,17 +143,15 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     };
     let context = named.as_ref().unwrap_or(context);
     let options = arguments.wanted.options()?;
-    // A stored plan has options of its own.
-    let stack = if arguments.plan.is_some() {
-        super::stack(context, options).await?
-    } else {
-        super::stack_to_deploy(context, options).await?
-    };
+    // A stored plan has options, and warnings, of its own.
+    let warning = super::archive_warning(&options).filter(|_| stored.is_none());
+    let stack = super::stack(context, options).await?;
     let deployment = Deployment {
         command: "deploy",
         yes: arguments.yes,
         wait: !arguments.no_wait,
         shows_plan: true,
+        warning,
         accepts: |_| Ok(()),
     };
     let stack = arguments.allowed.on(stack);
@@ -177,6 +181,8 @@ pub(super) struct Deployment {
     pub(super) yes: bool,
     pub(super) wait: bool,
     pub(super) shows_plan: bool,
+    /// A warning for the plan.
+    pub(super) warning: Option<String>,
     /// An error for a plan that goes too far.
     pub(super) accepts: fn(&Plan) -> Result<()>,
 }
@@ -200,7 +206,7 @@ impl Deployment {
             to_the_end: false,
         };
         let own = stored.is_none();
-        let plan = match stored {
+        let mut plan = match stored {
             Some(plan) => plan,
             // Waits for a running operation first.
             None => match watch.over(Box::pin(stack.plan())).await? {
@@ -208,6 +214,7 @@ impl Deployment {
                 Watched::Detached => return Ok(left()),
             },
         };
+        plan.warnings.extend(self.warning.clone());
         if self.shows_plan {
             progress.plan(&plan);
         } else {
@@ -236,8 +243,10 @@ impl Deployment {
     /// Does what an application does in this mode, without a plan.
     async fn ensure(self, stack: Stack, mode: Mode, context: &Context) -> Result<CommandOutput> {
         let may_change = mode == Mode::Auto;
-        if may_change {
-            confirm("Deploy without showing a plan?", self.yes)?;
+        if may_change && !self.yes {
+            let place = Place::of_caller(&stack, &context.location).await;
+            let question = format!("Deploy {} in {place} without showing a plan?", stack.name());
+            confirm(&question, false)?;
         }
         let progress = Progress::new(&context.terminal, context.location.endpoint());
         let watch = Watch::new(&progress, self.wait);
@@ -290,6 +299,7 @@ pub(crate) async fn ensure(context: &Context) -> Result<()> {
         yes: true,
         wait: true,
         shows_plan: false,
+        warning: None,
         accepts: |_| Ok(()),
     };
     Box::pin(deployment.run(stack, None, context)).await.map(|_| ())

@@ -24,7 +24,6 @@ use zae_limiter_template::FunctionCode;
 use crate::connect::Place;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::Format;
 
 /// The stack of the context, with these options.
 pub(super) async fn stack(context: &Context, options: StackOptions) -> Result<Stack> {
@@ -42,18 +41,13 @@ pub(crate) async fn stream_readers(context: &Context) -> Result<Option<Vec<Strea
     Ok(Some(stack.stream_readers().await?))
 }
 
-/// The same, to plan or deploy it. Warns people about functions whose code stays as it is because no archive was built; for
-/// programs, standard error has the JSON of an error and nothing else.
-async fn stack_to_deploy(context: &Context, options: StackOptions) -> Result<Stack> {
-    if context.terminal.format == Format::Table
-        && let Code::IfBuilt(directory) = code(&options)
-    {
-        let missing = not_built(&options, &directory);
-        if !missing.is_empty() {
-            eprintln!("{}", warning(&missing, &options, &directory));
-        }
-    }
-    stack(context, options).await
+/// A warning for the plan about functions whose code stays as it is because no archive was built.
+fn archive_warning(options: &StackOptions) -> Option<String> {
+    let Code::IfBuilt(directory) = code(options) else {
+        return None;
+    };
+    let missing = not_built(options, &directory);
+    (!missing.is_empty()).then(|| warning(&missing, options, &directory))
 }
 
 /// The functions of the stack that no archive was built or named for.
@@ -76,8 +70,7 @@ fn not_built(options: &StackOptions, directory: &Path) -> Vec<LambdaFunction> {
 fn warning(missing: &[LambdaFunction], options: &StackOptions, directory: &Path) -> String {
     let names: Vec<_> = missing.iter().map(|function| function.as_str()).collect();
     format!(
-        "warning: {} has no {} archive of the {}: what is deployed keeps its code, and a new function has none; build it with \
-         `make functions ARCH={}`",
+        "{} has no {} archive of the {}: what is deployed keeps its code; build it with `make functions ARCH={}`",
         directory.display(),
         options.lambda_architecture(),
         names.join(" and the "),

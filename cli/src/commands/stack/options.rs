@@ -176,8 +176,13 @@ impl Wanted {
         let Some(file) = &self.file else {
             return Ok(None);
         };
-        let text = std::fs::read_to_string(file).map_err(Error::reading(file.display().to_string()))?;
-        Ok(Some(text))
+        match std::fs::read_to_string(file) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::usage(format!(
+                "options file {} does not exist; the name of a stack is given with --name",
+                file.display()
+            ))),
+            text => text.map(Some).map_err(Error::reading(file.display().to_string())),
+        }
     }
 
     fn overlay(&self, fields: &mut Map<String, Value>) {

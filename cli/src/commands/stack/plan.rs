@@ -8,6 +8,7 @@ use zae_limiter::stack::Plan;
 
 use super::options::Wanted;
 use crate::command_output::{CommandOutput, Text};
+use crate::connect::Place;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::exit::Exit;
@@ -110,13 +111,19 @@ pub(super) fn text(plan: &Plan, endpoint: Option<&str>) -> String {
 }
 
 pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<CommandOutput> {
-    let stack = super::stack_to_deploy(context, arguments.wanted.options()?).await?;
-    let stack = arguments.allowed.on(stack);
-    let plan = if arguments.offline {
+    let options = arguments.wanted.options()?;
+    let warning = super::archive_warning(&options);
+    let stack = arguments.allowed.on(super::stack(context, options).await?);
+    let mut plan = if arguments.offline {
         stack.plan_offline().await?
     } else {
         stack.plan().await?
     };
+    plan.warnings.extend(warning);
+    if plan.account.is_none() {
+        // Comparing templates for a new stack needs no account.
+        plan.account = Place::of_caller(&stack, &context.location).await.account;
+    }
     if let Some(file) = &arguments.out {
         std::fs::write(file, plan.to_json()).map_err(Error::writing(file.display().to_string()))?;
     }

@@ -40,9 +40,8 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
     let deployed = super::stack(context, StackOptions::default()).await?;
     let deployed = super::of_a_stack(context, &deployed, deployed.deployed_options().await).await?;
     let options = arguments.wanted.changes_to(&deployed)?;
-    let mut stack = arguments
-        .allowed
-        .on(super::stack_to_deploy(context, options).await?);
+    let warning = super::archive_warning(&options);
+    let mut stack = arguments.allowed.on(super::stack(context, options).await?);
     if arguments.force {
         stack = stack.retry_rolled_back(true);
     }
@@ -51,6 +50,7 @@ pub(crate) async fn run(arguments: Arguments, context: &Context) -> Result<Comma
         yes: arguments.yes,
         wait: true,
         shows_plan: true,
+        warning,
         accepts: if arguments.lambda_only {
             functions_alone
         } else {

@@ -102,6 +102,22 @@ async fn an_event_has_all_that_its_receiver_needs() {
     );
 }
 
+/// A reset ends the period one millisecond later, which is no new period for those who are told.
+#[tokio::test(start_paused = true)]
+async fn an_event_and_its_mark_tell_periods_apart_by_the_second() {
+    let ending = |number: u64, end: &str| {
+        let mut record = using(number, "team-1", 400);
+        record["dynamodb"]["NewImage"]["q_spend_pe"] = json!({ "N": end });
+        record
+    };
+    let (table, bus) = (Script::default(), Bus::default());
+    let ends = ["1772323200000", "1772323200001", "1772323201000"];
+    let records = [ending(1, ends[0]), ending(2, ends[1]), ending(3, ends[2])];
+    process(&table, &bus, &records).await;
+    assert_eq!(*bus.calls.borrow(), [["team-1 80", "team-1 80"]]);
+    assert_eq!(table.marked.borrow().len(), 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_a_call_does_not_take_is_sent_again_and_nothing_else() {
     let throttled = || Err(CallError::Throttled("ThrottlingException".to_owned()));

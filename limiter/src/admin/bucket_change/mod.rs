@@ -36,7 +36,7 @@ const MAX_REASON_LENGTH: usize = 1_000;
 
 /// What all changes by hand have in common.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Circumstances {
+pub(crate) struct ChangeOptions {
     pub(crate) reason: Option<String>,
     pub(crate) idempotency_key: Option<String>,
 }
@@ -253,11 +253,11 @@ impl Repository {
     async fn change_bucket<C: BucketChange>(
         &self,
         bucket: &BucketKey,
-        circumstances: &Circumstances,
+        options: &ChangeOptions,
         change: &C,
     ) -> Result<Made> {
-        let reason = checked_reason(circumstances.reason.as_deref())?;
-        let key = match &circumstances.idempotency_key {
+        let reason = checked_reason(options.reason.as_deref())?;
+        let key = match &options.idempotency_key {
             Some(key) if key.is_empty() || key.len() > MAX_KEY_LENGTH => {
                 let rule = format!("it must have 1 to {MAX_KEY_LENGTH} bytes");
                 return Err(Error::invalid("idempotency key", key, rule));

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use zae_limiter_schema::bucket::{BucketKey, ResetLimits};
 use zae_limiter_schema::{AttributeValue, AuditAction, EntityId, LimitName, Resource};
 
-use super::{BucketChange, Circumstances, Details, Found, Made, Plan, audit};
+use super::{BucketChange, ChangeOptions, Details, Found, Made, Plan, audit};
 use crate::error::unknown_limit;
 use crate::store::BoxFuture;
 use crate::{Repository, Result};
@@ -48,7 +48,7 @@ impl Repository {
         LimitReset {
             request: parse(),
             repository: self.clone(),
-            circumstances: Circumstances::default(),
+            options: ChangeOptions::default(),
         }
     }
 }
@@ -59,7 +59,7 @@ impl Repository {
 pub struct LimitReset {
     repository: Repository,
     request: Result<(BucketKey, ResetRequest)>,
-    circumstances: Circumstances,
+    options: ChangeOptions,
 }
 
 impl LimitReset {
@@ -76,13 +76,13 @@ impl LimitReset {
 
     /// Why, for the audit event: at most 1,000 bytes.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
-        self.circumstances.reason = Some(reason.into());
+        self.options.reason = Some(reason.into());
         self
     }
 
     /// Names the change, with at most 255 bytes: see [`TopUp::idempotency_key`](crate::TopUp::idempotency_key).
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
-        self.circumstances.idempotency_key = Some(key.into());
+        self.options.idempotency_key = Some(key.into());
         self
     }
 }
@@ -96,7 +96,7 @@ impl IntoFuture for LimitReset {
             let (bucket, request) = self.request?;
             let made = self
                 .repository
-                .change_bucket(&bucket, &self.circumstances, &request)
+                .change_bucket(&bucket, &self.options, &request)
                 .await?;
             Ok(ResetReport::new(bucket, &made))
         })

@@ -7,7 +7,7 @@ use zae_limiter_schema::{
     AttributeValue, AuditAction, EntityId, LimitName, Resource, Timestamp, Tokens, whole_tokens,
 };
 
-use super::{BucketChange, Circumstances, Details, Found, Made, Plan, Reading, audit};
+use super::{BucketChange, ChangeOptions, Details, Found, Made, Plan, Reading, audit};
 use crate::admin::buckets::clamped;
 use crate::error::{NotFound, unknown_limit};
 use crate::store::BoxFuture;
@@ -70,7 +70,7 @@ impl Repository {
         TopUp {
             request: parse(),
             repository: self.clone(),
-            circumstances: Circumstances::default(),
+            options: ChangeOptions::default(),
         }
     }
 }
@@ -81,20 +81,20 @@ impl Repository {
 pub struct TopUp {
     repository: Repository,
     request: Result<(BucketKey, TopUpRequest)>,
-    circumstances: Circumstances,
+    options: ChangeOptions,
 }
 
 impl TopUp {
     /// Why, for the audit event: at most 1,000 bytes.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
-        self.circumstances.reason = Some(reason.into());
+        self.options.reason = Some(reason.into());
         self
     }
 
     /// Names the change, with at most 255 bytes. The same change under the same key is made once, for as long as its audit event is
     /// kept. Without a key a call that failed with [`Error::Unavailable`] may have happened, and sent again would happen twice.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
-        self.circumstances.idempotency_key = Some(key.into());
+        self.options.idempotency_key = Some(key.into());
         self
     }
 }
@@ -108,7 +108,7 @@ impl IntoFuture for TopUp {
             let (bucket, request) = self.request?;
             let made = self
                 .repository
-                .change_bucket(&bucket, &self.circumstances, &request)
+                .change_bucket(&bucket, &self.options, &request)
                 .await?;
             Ok(TopUpReport::new(bucket, request, &made))
         })

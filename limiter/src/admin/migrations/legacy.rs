@@ -54,7 +54,7 @@ impl<'a> Legacy<'a> {
         }
     }
 
-    /// Where an attribute stands and what stands there, for the condition that it has not changed.
+    /// The path and the value of an attribute, for the condition that it has not changed.
     pub(super) fn seen(&self, attribute: &'static str) -> Option<Seen> {
         let value = self.get(attribute)?.clone();
         let path = if self.item.contains_key(attribute) {

@@ -69,7 +69,7 @@ impl Core {
     /// A change of a caller arrives. True if tokens taken ahead absorb it, so that nothing must be written.
     pub(crate) fn absorbs(&mut self, changes: &Amounts, incarnation: &str, elapsed: Duration) -> bool {
         let chunks = self.chunks.as_mut();
-        chunks.is_some_and(|chunks| chunks.settle(changes, incarnation, elapsed))
+        chunks.is_some_and(|chunks| chunks.absorb(changes, incarnation, elapsed))
     }
 
     /// Queues a change of a caller.

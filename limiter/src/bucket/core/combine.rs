@@ -31,7 +31,7 @@ struct Combined {
     taken: Vec<Request>,
     completions: Vec<Completion>,
     /// A call did not fit, and the image is too old to refuse it.
-    doubtful: bool,
+    needs_read: bool,
     /// A call did not fit.
     is_short: bool,
 }
@@ -97,8 +97,8 @@ impl Core {
             Some(time) => evaluation.with_refill_set_back(time),
             None => evaluation,
         };
-        let memory = self.refusal_memory;
-        let refuses = |request: &Request| may_refuse(&evaluation, request, seen, now, memory);
+        let ttl = self.refusal_cache_ttl;
+        let refuses = |request: &Request| may_refuse(&evaluation, request, seen, now, ttl);
         let share = self.own_share(image, &config, seen, now).filter(|_| agrees);
         let mut combined = self.combine(
             &evaluation,
@@ -119,7 +119,7 @@ impl Core {
             now.calendar,
         );
         let nothing = combined.taken.is_empty() && renewed.is_empty();
-        if nothing && combined.doubtful {
+        if nothing && combined.needs_read {
             return (Step::Read, combined.completions);
         }
         if nothing && !rewrites && set_back.is_none() && self.searched().next().is_none() {
@@ -169,10 +169,10 @@ impl Core {
             });
             return (Step::Send(write), Vec::new());
         }
-        let memory = self.refusal_memory;
+        let ttl = self.refusal_cache_ttl;
         let has_no_room = |request: &Request| matches!(&request.kind, RequestKind::Acquire { config: own, .. } if own == config);
         let mut without_room = self.queue.iter().filter(|request| has_no_room(request));
-        if !without_room.all(|request| may_refuse(evaluation, request, seen, now, memory)) {
+        if !without_room.all(|request| may_refuse(evaluation, request, seen, now, ttl)) {
             return (Step::Read, Vec::new());
         }
         let error = Error::invalid(
@@ -247,7 +247,7 @@ impl Core {
             certain: Batch::default(),
             taken: Vec::new(),
             completions: Vec::new(),
-            doubtful: false,
+            needs_read: false,
             is_short: false,
         };
         self.queue
@@ -319,7 +319,7 @@ impl Core {
                     .completions
                     .push(Completion::Decided(request, Outcome::Refused(statuses)));
             } else {
-                combined.doubtful = true;
+                combined.needs_read = true;
                 left.push_back(request);
             }
         }

@@ -157,7 +157,7 @@ pub(crate) struct CoreSettings {
     /// Identifies the limiter in the slots.
     pub(crate) client: ClientTag,
     /// How long a consistent image may refuse.
-    pub(crate) refusal_memory: Duration,
+    pub(crate) refusal_cache_ttl: Duration,
     /// How long a call is retried when other clients keep changing the bucket.
     pub(crate) patience: Duration,
     /// Whether tokens may be taken ahead of the calls.
@@ -190,7 +190,7 @@ pub(crate) struct Core {
     next_request: u64,
     /// Unconfirmed writes were searched for once in vain, or cannot be: they are searched for again when a call arrives.
     search_stopped: bool,
-    refusal_memory: Duration,
+    refusal_cache_ttl: Duration,
     patience: Duration,
     config_ttl: Duration,
     contention: Contention,
@@ -225,7 +225,7 @@ impl Core {
             reloaded: None,
             next_request: 0,
             search_stopped: false,
-            refusal_memory: settings.refusal_memory,
+            refusal_cache_ttl: settings.refusal_cache_ttl,
             patience: settings.patience,
             config_ttl: settings.config_ttl,
             contention: Contention::default(),
@@ -404,7 +404,7 @@ impl Core {
     }
 
     /// What the bucket's last refill must be set back to, if a wrong clock has left it in the future: nothing would come back until
-    /// then. Not often: every time that a clock which stays wrong writes the bucket again, it books a refill for that time.
+    /// then. Not often: each time the wrong clock writes the bucket again, it books a refill for the time that was set back.
     fn refill_set_back(&self, image: &Image, now: Now) -> Option<Timestamp> {
         let set_back = self.refill_set_back_at;
         if set_back.is_some_and(|at| now.elapsed.saturating_sub(at) < BETWEEN_SET_BACKS) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zae_limiter_schema::bucket::{Batch, BucketConfig, BucketWrite, Epoch, Evaluation, Held, Image};
-use zae_limiter_schema::{Limit, LimitKind, LimitName, Timestamp};
+use zae_limiter_schema::{LimitName, Timestamp};
 
 use super::super::amounts::{Amounts, amount_of};
 use super::super::origin::{Holding, Holdings};
@@ -97,11 +97,12 @@ impl Core {
         let mut holdings = Holdings::new();
         for (limit, held) in held {
             let amount = amount_of(amounts, limit);
-            let kind = config.limits().get(limit).map(Limit::kind);
-            let holding = match (held, kind) {
+            let limit_config = config.limits().get(limit);
+            let expiry = limit_config.and_then(|limit| limit.kind().expires_after());
+            let holding = match (held, expiry) {
                 _ if amount == 0 => continue,
-                (Held::Permits(epoch), Some(LimitKind::Concurrency(settings))) => {
-                    let expiry = i64::try_from(settings.expires_after_seconds()).unwrap_or(i64::MAX);
+                (Held::Permits(epoch), Some(expiry)) => {
+                    let expiry = i64::try_from(expiry.as_secs()).unwrap_or(i64::MAX);
                     Holding::Permits(self.permits.hold(limit, *epoch, incarnation, amount, expiry))
                 }
                 _ => Holding::Fixed(*held),

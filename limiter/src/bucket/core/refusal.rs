@@ -18,7 +18,7 @@ use super::{Amounts, BucketCall, Completion, Core, LastSeen, Now, Seen};
 use crate::status::LimitStatus;
 
 /// Others release permits at any time: so long an image may refuse them.
-const PERMIT_MEMORY: Duration = Duration::from_millis(100);
+const PERMIT_REFUSAL_TTL: Duration = Duration::from_millis(100);
 /// On a saturated bucket a call that has lost this many writes to others is refused.
 const CONFLICTS_WHEN_SATURATED: u32 = 2;
 /// On any other bucket a call that has lost this many is refused when its time is over.
@@ -54,7 +54,7 @@ impl Core {
             return None;
         };
         let age = now.elapsed.saturating_sub(seen.at);
-        let is_recent = age <= self.refusal_memory;
+        let is_recent = age <= self.refusal_cache_ttl;
         let nothing_waits = self.queue.is_empty() && self.current.is_none();
         if !seen.consistent || !is_recent || !nothing_waits || !call.config.matches(image) {
             return None;
@@ -72,7 +72,7 @@ impl Core {
         }
         let nothing = Batch::default();
         let statuses = match share {
-            _ if is_soon_outdated(&evaluation, &call.amounts) && age > PERMIT_MEMORY => return None,
+            _ if is_soon_outdated(&evaluation, &call.amounts) && age > PERMIT_REFUSAL_TTL => return None,
             _ if !evaluation.covers(&call.amounts) => {
                 self.contention.short_at = Some(now.elapsed);
                 limit_statuses(&self.key, &call.config, &call.amounts, |limit, amount| {
@@ -105,7 +105,7 @@ impl Core {
             return Vec::new();
         }
         let evaluation = Evaluation::live(&image, &config, now.calendar);
-        let (nothing, memory) = (Batch::default(), self.refusal_memory);
+        let (nothing, ttl) = (Batch::default(), self.refusal_cache_ttl);
         let does_not_fit = |request: &Request| {
             let RequestKind::Acquire { config: own, .. } = &request.kind else {
                 return false;
@@ -115,7 +115,7 @@ impl Core {
             own == &config
                 && !evaluation.fits(&alone)
                 && !request.needs_fresh_image()
-                && may_refuse(&evaluation, request, seen, now, memory)
+                && may_refuse(&evaluation, request, seen, now, ttl)
         };
         let (refused, left): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.queue)
             .into_iter()
@@ -194,15 +194,15 @@ pub(super) fn may_refuse(
     request: &Request,
     seen: Seen,
     now: Now,
-    memory: Duration,
+    ttl: Duration,
 ) -> bool {
-    let memory = match &request.kind {
+    let ttl = match &request.kind {
         RequestKind::Acquire { amounts, .. } if is_soon_outdated(evaluation, amounts) => {
-            memory.min(PERMIT_MEMORY)
+            ttl.min(PERMIT_REFUSAL_TTL)
         }
-        _ => memory,
+        _ => ttl,
     };
-    let remembered = now.elapsed.saturating_sub(seen.at) <= memory;
+    let remembered = now.elapsed.saturating_sub(seen.at) <= ttl;
     seen.consistent && (remembered || request.since <= seen.at)
 }
 

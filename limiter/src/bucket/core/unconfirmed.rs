@@ -103,8 +103,8 @@ impl Core {
         calls.map(|call| call.request).collect()
     }
 
-    /// An earlier write is on the item. Calls that it carried are done; those that were told no meanwhile get
-    /// their tokens back.
+    /// An earlier write is on the item. Calls that it carried are done; what it took for calls that have failed meanwhile goes
+    /// back.
     pub(super) fn happened(&mut self, number: i128) -> Vec<Completion> {
         self.unconfirmed_overflowed = false;
         let image = self.image().cloned();
@@ -183,7 +183,7 @@ impl Core {
         Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() })
     }
 
-    /// There is no bucket: of what is under way only a creation can still find its place.
+    /// There is no bucket: of the unconfirmed writes only a creation can still be applied.
     pub(super) fn nothing_there(&mut self) {
         let carried = self.carried();
         for request in &mut self.queue {

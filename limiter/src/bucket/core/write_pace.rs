@@ -1,4 +1,4 @@
-//! How far apart the writes of this process on a throttled item are, so that each carries more calls. Pure: no clock.
+//! The gap between writes on a throttled item, so that each write carries more calls. Pure: no clock.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl WritePace {
     }
 
     /// The write was refused and shows the bucket. The next one is made from that at once, since after a pause the bucket
-    /// would promise what others have taken meanwhile; but not one after the other.
+    /// would promise what others have taken meanwhile. Not twice in a row.
     pub(crate) fn refused(&mut self) {
         if !self.followed_at_once {
             self.sent_at = None;

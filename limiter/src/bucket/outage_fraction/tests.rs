@@ -149,6 +149,48 @@ fn what_is_counted_makes_debt_of_at_most_one_burst() {
 }
 
 #[test]
+fn what_is_counted_and_given_back_at_once_forgives_no_debt() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let limit = per_minute("rpm", 60);
+    let asked = asked_of(1, limit.clone(), 1);
+    let limits = LimitSet::new([limit]).unwrap();
+    let counted = |tokens: i128| {
+        let changes = [("rpm".parse().unwrap(), tokens * 1_000)];
+        share.book_counted(&asked.key, &limits, &changes, (Duration::ZERO, Timestamp::MIN));
+    };
+    counted(120);
+    counted(60);
+    counted(-60);
+    let admits = |seconds| {
+        let taken = share.take(
+            std::slice::from_ref(&asked),
+            Duration::from_secs(seconds),
+            Timestamp::MIN,
+        );
+        matches!(taken, Taken::All)
+    };
+    assert!(!admits(60) && admits(61));
+}
+
+#[test]
+fn a_part_that_is_booked_more_than_once_in_a_millisecond_refills() {
+    let share = OutageFraction::among(NonZeroU32::MIN);
+    let limit = per_minute("rpm", 60);
+    let asked = asked_of(1, limit.clone(), 1);
+    let limits = LimitSet::new([limit]).unwrap();
+    let counted = |tokens: i128, now| {
+        let changes = [("rpm".parse().unwrap(), tokens * 1_000)];
+        share.book_counted(&asked.key, &limits, &changes, (now, Timestamp::MIN));
+    };
+    counted(60, Duration::ZERO);
+    for tick in 1..=2_500 {
+        counted(0, tick * Duration::from_micros(400));
+    }
+    let taken = share.take(&[asked], Duration::from_secs(1), Timestamp::MIN);
+    assert!(matches!(taken, Taken::All));
+}
+
+#[test]
 fn what_is_counted_on_a_bucket_without_room_is_left_out() {
     let share = OutageFraction::among(NonZeroU32::MIN);
     let limits = asked(0).limits;

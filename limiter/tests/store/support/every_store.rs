@@ -1,51 +1,51 @@
-//! One behaviour, every store.
+//! One behavior, every store.
 
-/// Runs each named behaviour, a function of a `Stage`, on every kind of store.
+/// Runs each named behavior, a function of a `Stage`, on every kind of store.
 macro_rules! on_every_store {
-    ($($behaviour:ident),+ $(,)?) => {
-        on_stores_without_a_clock! { $($behaviour),+ }
+    ($($behavior:ident),+ $(,)?) => {
+        on_stores_without_a_clock! { $($behavior),+ }
         mod http {
             $(#[tokio::test]
-            async fn $behaviour() {
-                super::$behaviour($crate::store::support::Stage::http()).await;
+            async fn $behavior() {
+                super::$behavior($crate::store::support::Stage::http()).await;
             })+
         }
         mod ministack {
             $(#[tokio::test]
-            async fn $behaviour() {
-                super::$behaviour($crate::store::support::Stage::ministack()).await;
+            async fn $behavior() {
+                super::$behavior($crate::store::support::Stage::ministack()).await;
             })+
         }
     };
 }
 
-/// Runs each named behaviour on the stores whose responses carry no time, where nothing stands above the stage's clock.
+/// Runs each named behavior on the stores whose responses carry no time, where nothing stands above the stage's clock.
 macro_rules! on_stores_without_a_clock {
-    ($($behaviour:ident),+ $(,)?) => {
+    ($($behavior:ident),+ $(,)?) => {
         mod memory {
             $(#[tokio::test]
-            async fn $behaviour() {
-                super::$behaviour($crate::store::support::Stage::memory()).await;
+            async fn $behavior() {
+                super::$behavior($crate::store::support::Stage::memory()).await;
             })+
         }
         mod file {
             $(#[tokio::test]
-            async fn $behaviour() {
-                super::$behaviour($crate::store::support::Stage::file()).await;
+            async fn $behavior() {
+                super::$behavior($crate::store::support::Stage::file()).await;
             })+
         }
         mod one_item_pages {
             $(#[tokio::test(start_paused = true)]
-            async fn $behaviour() {
+            async fn $behavior() {
                 let weather = $crate::store::support::Weather::OneItemPages;
-                super::$behaviour($crate::store::support::Stage::faulty(weather)).await;
+                super::$behavior($crate::store::support::Stage::faulty(weather)).await;
             })+
         }
         mod bad_weather {
             $(#[tokio::test(start_paused = true)]
-            async fn $behaviour() {
+            async fn $behavior() {
                 let weather = $crate::store::support::Weather::Storm;
-                super::$behaviour($crate::store::support::Stage::faulty(weather)).await;
+                super::$behavior($crate::store::support::Stage::faulty(weather)).await;
             })+
         }
     };

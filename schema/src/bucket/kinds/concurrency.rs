@@ -7,7 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::{Action, Attr, Batch, Condition, Demand, Outlook, PermitField, RetryAfter, Scalar};
+use super::super::{
+    Action, Attr, Batch, Condition, Demand, Outlook, Params, PermitField, RetryAfter, Scalar, Statement,
+};
 use super::{Held, Presence, WriteContext};
 use crate::{Concurrency, LimitName, Timestamp};
 
@@ -82,6 +84,20 @@ impl ConcurrencyImage {
     pub fn held_at(&self, now: Timestamp) -> i128 {
         let expired = self.epochs.iter().filter(|(epoch, _)| epoch.is_over(now));
         self.held - expired.map(|(_, permits)| permits).sum::<i128>()
+    }
+
+    /// Takes all permits back. A call that takes permits changes their count, and every other change of permits takes some out
+    /// of an epoch: with both as seen, no epoch is left behind.
+    pub(super) fn reset(&self, name: &LimitName, statement: &mut Statement) {
+        let attr = |field| Attr::Permits(name.clone(), field);
+        let is = |field, number| Condition::Is(attr(field), Scalar::Number(number));
+        let Statement { conditions, actions } = statement;
+        conditions.push(is(PermitField::Consumed, self.consumed));
+        for (epoch, held) in &self.epochs {
+            conditions.push(is(PermitField::Epoch(*epoch), *held));
+            actions.push(Action::Remove(attr(PermitField::Epoch(*epoch))));
+        }
+        actions.push(Action::Set(attr(PermitField::Held), Scalar::Number(0)));
     }
 }
 
@@ -160,26 +176,28 @@ impl ConcurrencyState {
     }
 
     /// True if an epoch still has this many permits: then they are not expired and may be released or renewed.
-    pub fn has(&self, epoch: Epoch, permits: i128) -> bool {
+    fn has(&self, epoch: Epoch, permits: i128) -> bool {
         self.running.get(&epoch).is_some_and(|there| *there >= permits)
     }
 
     /// A release gives back what its epoch still has. Permits that have expired were taken back already.
-    pub(super) fn book_release(
-        &self,
-        name: &LimitName,
-        permits: i128,
-        held: Option<Held>,
-        batch: &mut Batch,
-    ) {
-        let Some(Held::Permits(epoch)) = held else {
-            return batch.add(name, Demand::default());
-        };
-        let total = batch.leaving(name, epoch) + permits;
-        if self.has(epoch, total) {
-            batch.release(name, epoch, permits);
-        } else {
-            batch.add(name, Demand::default());
+    pub(super) fn release(&self, name: &LimitName, permits: i128, held: Option<Held>, batch: &mut Batch) {
+        match held {
+            Some(Held::Permits(epoch)) if self.has(epoch, batch.leaving(name, epoch) + permits) => {
+                batch.release(name, epoch, permits);
+            }
+            _ => batch.add(name, Demand::default()),
+        }
+    }
+
+    /// Keeps permits for longer. False if their epoch no longer has them.
+    pub(super) fn renew(&self, name: &LimitName, permits: i128, held: Held, batch: &mut Batch) -> bool {
+        match held {
+            Held::Permits(epoch) if self.has(epoch, batch.leaving(name, epoch) + permits) => {
+                batch.renew(name, epoch, permits);
+                true
+            }
+            Held::Permits(_) | Held::Period(_) => false,
         }
     }
 
@@ -202,8 +220,10 @@ impl ConcurrencyState {
         };
         Outlook {
             left,
+            used: Some(self.permits - left),
             retry_after,
             reset: None,
+            topped_up: 0,
         }
     }
 
@@ -270,6 +290,12 @@ impl ConcurrencyState {
         }
         Some(row)
     }
+}
+
+/// The permits that one of several processes may use on its own. They are never refilled but given back.
+pub(super) fn part_for(limit: &Concurrency, processes: i128) -> Option<Params> {
+    let permits = i128::from(limit.permits().get()) / processes * 1000;
+    Params::new(permits, permits, 1, Params::MAX_PERIOD)
 }
 
 /// The part of a write that concerns one limit on calls in flight.

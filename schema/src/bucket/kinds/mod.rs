@@ -1,8 +1,9 @@
-//! The kinds of limits on a bucket, behind one face.
+//! The kinds of limits on a bucket, behind one interface.
 //!
-//! A kind knows what its limit holds, what a call takes of it, how that comes back and when, its row in the write, and how
-//! long a bucket must live for it. Everything else asks [`LimitState`] and [`Row`] and does not tell kinds apart. A new kind is
-//! a file here, a variant of both, and its numbers in [`LimitKind`].
+//! A kind knows what its limit holds, what a call takes of it, how that comes back and when, its row in the write, how it is
+//! reset, how long a bucket must live for it, and what of it a process may use in an outage. Everything else calls
+//! [`LimitOnItem`] (as last seen), [`LimitState`] (under a decision) and [`Row`] (in a write), and does not tell kinds apart. A
+//! new kind is a file here, a variant of each of these, its attributes, and its numbers in [`LimitKind`].
 
 mod concurrency;
 mod quota;
@@ -11,12 +12,12 @@ mod rate_row;
 
 pub use concurrency::{ConcurrencyImage, ConcurrencyRow, ConcurrencyState, Epoch};
 pub use quota::{QuotaForm, QuotaImage, QuotaParams, QuotaRow, QuotaState, TopUpRow};
-pub use rate::RateState;
+pub use rate::{RateImage, RateState};
 pub use rate_row::{RateRow, Remainder, RowForm};
 
 use std::collections::BTreeMap;
 
-use super::{Action, Batch, Condition, Demand, Image, LimitImage, Outlook, Params, Sharing};
+use super::{Action, Batch, Condition, Demand, Image, Outlook, Params, Sharing, Statement};
 use crate::{Limit, LimitKind, LimitName, Timestamp};
 
 /// How a limit stands between the item and the config.
@@ -58,7 +59,7 @@ pub(super) struct WriteContext {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitOnItem<'a> {
     /// Tokens that refill.
-    Rate(&'a LimitImage),
+    Rate(&'a RateImage),
     /// An amount per period.
     Quota(&'a QuotaImage),
     /// Calls in flight.
@@ -87,8 +88,16 @@ impl LimitOnItem<'_> {
     pub fn available(&self, elapsed: i128, now: Timestamp) -> i128 {
         match self {
             Self::Rate(rate) => rate.token_bucket.available(elapsed),
-            Self::Quota(quota) => quota.amount - quota.at(now).0,
+            Self::Quota(quota) => quota.left_at(now),
             Self::Concurrency(limit) => limit.permits - limit.held_at(now),
+        }
+    }
+
+    /// What may be taken beyond the amount of a quota in the period that runs.
+    pub fn topped_up(&self, now: Timestamp) -> i128 {
+        match self {
+            Self::Quota(quota) => quota.topped_up_at(now),
+            Self::Rate(_) | Self::Concurrency(_) => 0,
         }
     }
 
@@ -100,11 +109,33 @@ impl LimitOnItem<'_> {
             Self::Concurrency(limit) => limit.consumed,
         }
     }
+
+    /// What is left until all of it comes back at once. Nothing for kinds that come back little by little.
+    pub fn left_until_reset(&self, now: Timestamp) -> Option<i128> {
+        match self {
+            Self::Quota(quota) => Some(quota.left_at(now)),
+            Self::Rate(_) | Self::Concurrency(_) => None,
+        }
+    }
+
+    /// True if calls hold it until they end.
+    pub(super) const fn is_held_by_calls(&self) -> bool {
+        matches!(self, Self::Concurrency(_))
+    }
+
+    /// Adds to a statement what makes the limit as if nothing were used.
+    pub(super) fn reset(&self, name: &LimitName, now: Timestamp, statement: &mut Statement) {
+        match self {
+            Self::Rate(rate) => rate.reset(name, statement),
+            Self::Quota(quota) => quota.reset(name, now, statement),
+            Self::Concurrency(limit) => limit.reset(name, statement),
+        }
+    }
 }
 
 impl Image {
-    /// All limits on it, by name.
-    pub fn all_limits(&self) -> BTreeMap<&LimitName, LimitOnItem<'_>> {
+    /// All limits on it: kind by kind, in order of name. A limit that has changed its kind may be there twice.
+    pub fn limits_on_item(&self) -> impl Iterator<Item = (&LimitName, LimitOnItem<'_>)> {
         let rates = self
             .limits
             .iter()
@@ -115,7 +146,12 @@ impl Image {
             .map(|(name, quota)| (name, LimitOnItem::Quota(quota)));
         let permits = self.permits.iter();
         let permits = permits.map(|(name, limit)| (name, LimitOnItem::Concurrency(limit)));
-        rates.chain(quotas).chain(permits).collect()
+        rates.chain(quotas).chain(permits)
+    }
+
+    /// All limits on it, by name.
+    pub fn all_limits(&self) -> BTreeMap<&LimitName, LimitOnItem<'_>> {
+        self.limits_on_item().collect()
     }
 }
 
@@ -139,6 +175,14 @@ impl LimitState {
             LimitKind::Concurrency(limit) => {
                 Self::Concurrency(ConcurrencyState::absent(limit, presence, now))
             }
+        }
+    }
+
+    /// A limit that the etag says is on the item, but is not, `elapsed` milliseconds after the last refill.
+    pub(super) fn lost(limit: &Limit, elapsed: i128, now: Timestamp) -> Self {
+        match limit.kind() {
+            LimitKind::Rate(rate) => Self::Rate(RateState::lost(Params::from(rate), elapsed)),
+            LimitKind::Quota(_) | LimitKind::Concurrency(_) => Self::absent(limit, Presence::Lost, now),
         }
     }
 
@@ -272,27 +316,21 @@ impl LimitState {
         same_bucket: bool,
         batch: &mut Batch,
     ) {
-        let recount = || Demand {
-            recount: change,
-            ..Demand::default()
-        };
         match self {
-            _ if change >= 0 => batch.add(
-                name,
-                Demand {
-                    adjust: change,
-                    ..Demand::default()
-                },
-            ),
-            // Taken from a limit of another kind that had this name.
-            Self::Rate(_) if held.is_some() => batch.add(name, Demand::default()),
-            Self::Rate(_) if same_bucket => batch.add(name, Demand::credit(-change)),
-            Self::Quota(quota) if same_bucket && quota.is_open(held) => {
-                batch.add(name, Demand::credit(-change));
+            _ if change >= 0 => batch.add(name, Demand::adjust(change)),
+            Self::Rate(_) => batch.add(name, RateState::given_back(-change, held, same_bucket)),
+            Self::Quota(quota) => batch.add(name, quota.given_back(-change, held, same_bucket)),
+            Self::Concurrency(permits) => {
+                permits.release(name, -change, held.filter(|_| same_bucket), batch);
             }
-            Self::Concurrency(permits) if same_bucket => permits.book_release(name, -change, held, batch),
-            Self::Concurrency(_) => batch.add(name, Demand::default()),
-            Self::Rate(_) | Self::Quota(_) => batch.add(name, recount()),
+        }
+    }
+
+    /// Adds the renewal of what calls hold to a batch. False if it has expired.
+    pub(super) fn renew(&self, name: &LimitName, permits: i128, held: Held, batch: &mut Batch) -> bool {
+        match self {
+            Self::Concurrency(state) => state.renew(name, permits, held, batch),
+            Self::Rate(_) | Self::Quota(_) => false,
         }
     }
 
@@ -323,8 +361,40 @@ impl LimitState {
         }
     }
 
+    /// The row of a write that leaves the time of the last refill as it is; none if nothing of the limit changes. An error if
+    /// the demand cannot do with what is on the item.
+    pub(super) fn touch_row(
+        &self,
+        name: &LimitName,
+        batch: &Batch,
+        context: &WriteContext,
+    ) -> Result<Option<Row>, NeedsRefill> {
+        let demand = batch.demand(name);
+        match self {
+            Self::Rate(_) if !demand.moves_tokens() && demand.recount == 0 => Ok(None),
+            Self::Rate(rate) => {
+                let row = rate.touch_row(name, demand, context).ok_or(NeedsRefill)?;
+                Ok(Some(Row::Rate(row)))
+            }
+            other => Ok(other.row(name, batch, context)),
+        }
+    }
+
+    /// The row of a write that moves the last refill to now; none if nothing of the limit changes.
+    pub(super) fn refilled_row(
+        &self,
+        name: &LimitName,
+        batch: &Batch,
+        context: &WriteContext,
+    ) -> Option<Row> {
+        match self {
+            Self::Rate(rate) => Some(Row::Rate(rate.refilled_row(name, batch.demand(name), context))),
+            other => other.row(name, batch, context),
+        }
+    }
+
     /// The row of a limit that does not refill; none if nothing of it changes.
-    pub(super) fn row(&self, name: &LimitName, batch: &Batch, context: &WriteContext) -> Option<Row> {
+    fn row(&self, name: &LimitName, batch: &Batch, context: &WriteContext) -> Option<Row> {
         match self {
             Self::Rate(_) => None,
             Self::Quota(quota) => quota.row(name, batch.demand(name), context).map(Row::Quota),
@@ -332,6 +402,10 @@ impl LimitState {
         }
     }
 }
+
+/// A demand needs what has come back since the last refill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NeedsRefill;
 
 /// The part of a write that concerns one limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -399,24 +473,10 @@ impl LimitKind {
     /// but given back. All parts together are never more than the limit. Nothing if no millitoken is left for each.
     pub fn part_for(&self, processes: u32, now: Timestamp) -> Option<Params> {
         let processes = i128::from(processes.max(1));
-        let part = |whole: i128| whole / processes;
         match self {
-            Self::Rate(rate) => {
-                let whole = Params::from(rate);
-                let (capacity, burst) = (part(whole.capacity()).max(1), part(whole.burst()));
-                Params::new(capacity, burst, whole.amount(), whole.period() * processes)
-                    .or_else(|| Params::new(capacity, burst, part(whole.amount()), whole.period()))
-            }
-            Self::Quota(quota) => {
-                let amount = part(quota.amount().millis());
-                let period = i128::from(quota.period().length_seconds(now)) * 1000;
-                Params::new(amount, amount, amount, period)
-            }
-            Self::Concurrency(limit) => {
-                let permits = limit.permits().get() / u64::try_from(processes).unwrap_or(u64::MAX);
-                let permits = i128::from(permits) * 1000;
-                Params::new(permits, permits, 1, Params::MAX_PERIOD)
-            }
+            Self::Rate(rate) => rate::part_for(rate, processes),
+            Self::Quota(quota) => quota::part_for(quota, processes, now),
+            Self::Concurrency(limit) => concurrency::part_for(limit, processes),
         }
     }
 }

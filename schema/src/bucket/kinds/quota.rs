@@ -10,11 +10,13 @@
 
 use std::time::Duration;
 
-use super::super::{Action, Attr, Condition, Demand, Outlook, QuotaField, Reset, RetryAfter, Scalar};
+use super::super::{
+    Action, Attr, Condition, Demand, Outlook, Params, QuotaField, Reset, RetryAfter, Scalar, Statement,
+};
 use super::{Held, Presence, WriteContext};
 use crate::{LimitName, Quota, QuotaPeriod, Thresholds, Timestamp};
 
-/// Everybody who is refused comes back when the period ends: within this many milliseconds of it.
+/// All refused calls are tried again when the period ends: within this many milliseconds of it.
 const RETRY_SPREAD_MILLIS: i64 = 3_000;
 
 /// A quota of a bucket as last seen, in millitokens.
@@ -24,7 +26,7 @@ pub struct QuotaImage {
     pub amount: i128,
     /// The period (`sc`).
     pub period: QuotaPeriod,
-    /// At which parts of the amount somebody is told (`al`).
+    /// The percentages of the amount at which an event is sent (`al`).
     pub alerts: Thresholds,
     /// What was used in the period (`us`).
     pub used: i128,
@@ -68,6 +70,24 @@ impl QuotaImage {
             0
         }
     }
+
+    /// Makes its period one of which nothing is used. It ends a millisecond later, and so is another one than that of
+    /// earlier calls. Nothing is used of a quota whose period has ended.
+    pub(super) fn reset(&self, name: &LimitName, now: Timestamp, statement: &mut Statement) {
+        let attr = |field| Attr::Quota(name.clone(), field);
+        let (_, open_until) = self.at(now);
+        let Some(end) = open_until else { return };
+        let period_end = attr(QuotaField::PeriodEnd);
+        statement
+            .conditions
+            .push(Condition::Is(period_end.clone(), millis(end)));
+        statement.actions.extend([
+            Action::Set(period_end, millis(end.plus_millis(1))),
+            Action::Set(attr(QuotaField::Used), Scalar::Number(0)),
+            Action::Remove(attr(QuotaField::ToppedUp)),
+            Action::Remove(attr(QuotaField::ToppedUpUntil)),
+        ]);
+    }
 }
 
 /// A quota under a decision.
@@ -80,9 +100,9 @@ pub struct QuotaState {
     period: QuotaPeriod,
     /// The item has another period.
     period_changes: bool,
-    /// At which parts of the amount somebody is told after the write.
+    /// The percentages of the amount at which an event is sent, after the write.
     alerts: Thresholds,
-    /// The item has such parts.
+    /// The item has such percentages.
     has_alerts: bool,
     /// What is used in the period that runs.
     used: i128,
@@ -158,20 +178,29 @@ impl QuotaState {
     }
 
     /// True if what is held belongs to the period that runs.
-    pub(super) fn is_open(&self, held: Option<Held>) -> bool {
+    fn is_open(&self, held: Option<Held>) -> bool {
         match (held, self.open_until) {
             (Some(Held::Period(end)), Some(open)) => end == open,
             _ => false,
         }
     }
 
-    /// A period cannot be used less than not at all.
+    /// What comes back when calls give back this much: nothing of an earlier period.
+    pub(super) fn given_back(&self, amount: i128, held: Option<Held>, same_bucket: bool) -> Demand {
+        if same_bucket && self.is_open(held) {
+            Demand::credit(amount)
+        } else {
+            Demand::recount(-amount)
+        }
+    }
+
+    /// What is used of a period is never below zero.
     fn credit(&self, demand: Demand) -> i128 {
         demand.credit.min(self.used.max(0))
     }
 
     fn used_after(&self, demand: Demand) -> i128 {
-        self.used - self.credit(demand) + demand.adjust + demand.debit
+        self.used - self.credit(demand) + demand.taken()
     }
 
     pub(super) fn is_leaving(&self) -> bool {
@@ -200,8 +229,10 @@ impl QuotaState {
         };
         Outlook {
             left,
+            used: Some(self.used_after(demand)),
             retry_after,
             reset: Some(self.reset()),
+            topped_up: self.topped_up + demand.top_up,
         }
     }
 
@@ -224,7 +255,7 @@ impl QuotaState {
     }
 
     pub(super) fn row(&self, name: &LimitName, demand: Demand, context: &WriteContext) -> Option<QuotaRow> {
-        let (credit, taken) = (self.credit(demand), demand.adjust + demand.debit);
+        let (credit, taken) = (self.credit(demand), demand.taken());
         let form = match self.presence {
             Presence::Fresh | Presence::Broken => QuotaForm::Fresh {
                 used: taken,
@@ -288,6 +319,13 @@ impl QuotaState {
             amount: demand.top_up,
         })
     }
+}
+
+/// The part of a quota that one of several processes may use on its own, over the length of a period.
+pub(super) fn part_for(quota: &Quota, processes: i128, now: Timestamp) -> Option<Params> {
+    let amount = quota.amount().millis() / processes;
+    let period = i128::from(quota.period().length_seconds(now)) * 1000;
+    Params::new(amount, amount, amount, period)
 }
 
 /// Spreads the retries of those who are refused within a few seconds of each other.
@@ -357,9 +395,9 @@ pub struct QuotaParams {
     pub amount: i128,
     /// The period.
     pub period: QuotaPeriod,
-    /// At which parts of the amount somebody is told.
+    /// The percentages of the amount at which an event is sent.
     pub alerts: Thresholds,
-    /// The item has such parts.
+    /// The item has such percentages.
     pub had_alerts: bool,
 }
 

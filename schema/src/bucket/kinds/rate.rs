@@ -1,8 +1,31 @@
 //! Rates: tokens that refill.
 
-use super::super::{Demand, Outlook, Params, Pending, Sharing, TokenBucket};
-use super::{Presence, RateRow, Remainder, RowForm, WriteContext};
-use crate::LimitName;
+use super::super::{
+    Action, Attr, Demand, Field, Outlook, Params, Pending, Scalar, Sharing, Statement, TokenBucket,
+};
+use super::{Held, Presence, RateRow, Remainder, RowForm, WriteContext};
+use crate::{LimitName, Rate};
+
+/// A rate of a bucket as last seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateImage {
+    /// Parameters, level and remainder.
+    pub token_bucket: TokenBucket,
+    /// Net millitokens consumed since the limit came to the bucket (`tc`).
+    pub consumed: i128,
+}
+
+impl RateImage {
+    /// Makes it full. What earlier calls give back ends at its burst, as it does after any refill.
+    pub(super) fn reset(&self, name: &LimitName, statement: &mut Statement) {
+        let attr = |field| Attr::Limit(name.clone(), field);
+        let burst = Scalar::Number(self.token_bucket.params.burst());
+        statement.actions.extend([
+            Action::Set(attr(Field::Tokens), burst),
+            Action::Remove(attr(Field::Remainder)),
+        ]);
+    }
+}
 
 /// A rate under a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +60,7 @@ impl RateState {
     }
 
     /// A rate that the item has lost: empty at the last refill.
-    pub(in super::super) fn lost(params: Params, elapsed: i128) -> Self {
+    pub(super) fn lost(params: Params, elapsed: i128) -> Self {
         let empty = TokenBucket {
             tokens: 0,
             ..TokenBucket::full(params)
@@ -76,8 +99,20 @@ impl RateState {
         let token_bucket = self.after_write(demand);
         Outlook {
             left: token_bucket.tokens,
+            used: None,
             retry_after: token_bucket.wait_for(0, amount),
             reset: None,
+            topped_up: 0,
+        }
+    }
+
+    /// What comes back when calls give back this much. `held` says that they took it from a limit of another kind that had
+    /// this name.
+    pub(super) fn given_back(amount: i128, held: Option<Held>, same_bucket: bool) -> Demand {
+        match held {
+            Some(_) => Demand::default(),
+            None if same_bucket => Demand::credit(amount),
+            None => Demand::recount(-amount),
         }
     }
 
@@ -87,7 +122,7 @@ impl RateState {
     }
 
     /// The row that leaves the time of the last refill alone; none if the demand cannot do with what is on the item.
-    pub(in super::super) fn touch_row(
+    pub(super) fn touch_row(
         &self,
         name: &LimitName,
         demand: Demand,
@@ -96,33 +131,23 @@ impl RateState {
         if !demand.moves_tokens() {
             return Some(row(name, RowForm::Recount, demand));
         }
-        let Demand {
-            credit,
-            adjust,
-            debit,
-            ..
-        } = demand;
-        let Self {
-            token_bucket,
-            pending,
-            burst,
-            ..
-        } = self;
-        // Settling needs time to have passed; without it nothing has come back either.
-        let may_settle = context.elapsed > 0;
-        if may_settle && debit > 0 && token_bucket.tokens + credit - adjust < debit {
+        let (credit, taken) = (demand.credit, demand.taken());
+        let (tokens, pending, burst) = (self.token_bucket.tokens, self.pending, self.burst);
+        // A refill needs time to have passed; without it nothing has come back either.
+        let may_refill = context.elapsed > 0;
+        if may_refill && demand.debit > 0 && tokens + credit < taken {
             return None;
         }
         let ceiling = burst - pending.bound - credit;
-        let floor = (debit > 0).then_some(debit + adjust - credit);
+        let floor = (demand.debit > 0).then_some(taken - credit);
         // An old image of a shared bucket says little about now: the condition proves on the server that the limit is
         // not full, and a wrong guess brings a fresh image.
         let guess = context.sharing == Sharing::SharedAndStale && floor.is_none_or(|floor| floor <= ceiling);
-        if token_bucket.tokens <= ceiling || guess {
+        if tokens <= ceiling || guess {
             let form = RowForm::Open {
                 floor,
                 ceiling,
-                add: credit - debit - adjust,
+                add: credit - taken,
                 remainder: Remainder::Keep,
             };
             return Some(row(name, form, demand));
@@ -131,55 +156,38 @@ impl RateState {
         // On a shared bucket that millitoken is worth it: while that time stays, every other client's image is usable.
         let rounds = pending.ceiling != pending.whole && !context.sharing.is_shared();
         let margin = self.margin(demand, context);
-        if may_settle && (rounds || burst - pending.bound - debit - adjust - margin < 0) {
+        if may_refill && (rounds || burst - pending.bound - taken - margin < 0) {
             return None;
         }
         let form = RowForm::Full {
             floor: burst - pending.whole - credit,
-            set: burst - pending.ceiling - debit - adjust - margin,
+            set: burst - pending.ceiling - taken - margin,
             remainder: Remainder::Keep,
         };
         Some(row(name, form, demand))
     }
 
     /// The row of a write that moves the last refill to now.
-    pub(in super::super) fn refilled_row(
-        &self,
-        name: &LimitName,
-        demand: Demand,
-        context: &WriteContext,
-    ) -> RateRow {
-        let Demand {
-            credit,
-            adjust,
-            debit,
-            ..
-        } = demand;
-        let Self {
-            token_bucket,
-            pending,
-            burst,
-            ..
-        } = self;
+    pub(super) fn refilled_row(&self, name: &LimitName, demand: Demand, context: &WriteContext) -> RateRow {
+        let (credit, taken) = (demand.credit, demand.taken());
+        let (token_bucket, pending, burst) = (self.token_bucket, self.pending, self.burst);
         let written = context.writes_params && self.presence != Presence::Leaving;
         let params = written.then_some(self.after);
         let form = match self.presence {
             Presence::Fresh | Presence::Broken => RowForm::Fresh {
-                set: burst - debit - adjust,
+                set: burst - taken,
                 replaces_broken: self.presence == Presence::Broken,
             },
             Presence::Lost => RowForm::Fresh {
-                set: self.level(demand) - debit,
+                set: self.level(demand) - demand.debit,
                 replaces_broken: true,
             },
-            Presence::Kept | Presence::Leaving
-                if token_bucket.tokens + pending.ceiling + credit <= *burst =>
-            {
+            Presence::Kept | Presence::Leaving if token_bucket.tokens + pending.ceiling + credit <= burst => {
                 let same_rate = token_bucket.params.same_rate(&self.after);
                 RowForm::Open {
-                    floor: (debit > 0).then_some(debit + adjust - pending.whole - credit),
+                    floor: (demand.debit > 0).then_some(taken - pending.whole - credit),
                     ceiling: burst - pending.ceiling - credit,
-                    add: pending.whole + credit - debit - adjust,
+                    add: pending.whole + credit - taken,
                     remainder: Remainder::Becomes(if same_rate { pending.remainder } else { 0 }),
                 }
             }
@@ -188,7 +196,7 @@ impl RateState {
             },
             Presence::Kept | Presence::Leaving => RowForm::Full {
                 floor: burst - pending.whole - credit,
-                set: burst - debit - adjust - self.margin(demand, context),
+                set: burst - taken - self.margin(demand, context),
                 remainder: Remainder::Becomes(0),
             },
         };
@@ -210,9 +218,17 @@ impl RateState {
         if !context.sharing.is_shared() || !demand.moves_tokens() {
             return 0;
         }
-        let left = self.burst - demand.debit - demand.adjust;
+        let left = self.burst - demand.taken();
         self.token_bucket.params.margin().min(left.max(0))
     }
+}
+
+/// The part of a rate that one of several processes may use on its own.
+pub(super) fn part_for(rate: &Rate, processes: i128) -> Option<Params> {
+    let whole = Params::from(rate);
+    let (capacity, burst) = ((whole.capacity() / processes).max(1), whole.burst() / processes);
+    Params::new(capacity, burst, whole.amount(), whole.period() * processes)
+        .or_else(|| Params::new(capacity, burst, whole.amount() / processes, whole.period()))
 }
 
 fn row(limit: &LimitName, form: RowForm, demand: Demand) -> RateRow {

@@ -15,7 +15,7 @@ use zae_limiter::{
 use super::ActingRepository;
 use super::mode::ModeName;
 use crate::api::problems::{BodyProblems, Problems};
-use crate::config_level::level_of;
+use crate::config_level::{level_of, resource_of};
 use crate::extract::{JsonBody, QueryParameters};
 use crate::problem::Problem;
 
@@ -234,14 +234,14 @@ pub(crate) struct LevelLimits {
 }
 
 impl LevelLimits {
-    fn new(query: LevelQuery, level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
+    fn new(level: &ConfigLevel, record: Option<&ConfigRecord>) -> Self {
         let limits = record.map(|record| record.limits.iter().map(LimitBody::from).collect());
         let now = std::time::SystemTime::now().into();
         let temporary = record.and_then(|record| record.temporary_at(now));
         Self {
             level: level.kind().to_string(),
-            entity_id: query.entity,
-            resource: query.resource,
+            entity_id: level.entity().map(ToString::to_string),
+            resource: resource_of(level).map(ToString::to_string),
             limits: limits.unwrap_or_default(),
             temporary_limits: temporary.map(TemporaryLimitsBody::from),
             on_unavailable: record.and_then(|record| record.on_unavailable).map(Policy::from),
@@ -265,7 +265,7 @@ pub(crate) async fn show(
 ) -> Result<Json<LevelLimits>, Problem> {
     let level = query.level()?;
     let record = repository.get_config(&level).await?;
-    Ok(Json(LevelLimits::new(query, &level, record.as_ref())))
+    Ok(Json(LevelLimits::new(&level, record.as_ref())))
 }
 
 /// What a level shall store, in place of what it stores. Its mode and its prices stay.
@@ -319,7 +319,7 @@ pub(crate) async fn set(
         change = change.reason(reason);
     }
     let record = repository.set_config(&level, change).await?;
-    Ok(Json(LevelLimits::new(query, &level, Some(&record))))
+    Ok(Json(LevelLimits::new(&level, Some(&record))))
 }
 
 /// Deletes the limits of a level

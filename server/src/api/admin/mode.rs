@@ -4,7 +4,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
-use zae_limiter::{Mode, PageRequest};
+use zae_limiter::{ConfigLevel, Mode, PageRequest};
 
 use super::ActingRepository;
 use super::limits::LevelQuery;
@@ -58,6 +58,15 @@ pub(crate) struct LevelMode {
     mode: Option<ModeName>,
 }
 
+impl LevelMode {
+    fn new(level: &ConfigLevel, mode: Option<Mode>) -> Self {
+        Self {
+            level: level.kind().to_string(),
+            mode: mode.map(ModeName::from),
+        }
+    }
+}
+
 /// Shows the stored mode of a level
 #[utoipa::path(
     get,
@@ -72,10 +81,7 @@ pub(crate) async fn show(
 ) -> Result<Json<LevelMode>, Problem> {
     let level = query.level()?;
     let mode = repository.get_mode(&level).await?;
-    Ok(Json(LevelMode {
-        level: level.kind().to_string(),
-        mode: mode.map(ModeName::from),
-    }))
+    Ok(Json(LevelMode::new(&level, mode)))
 }
 
 /// A mode for a level.
@@ -108,10 +114,7 @@ pub(crate) async fn set(
 ) -> Result<Json<LevelMode>, Problem> {
     let level = query.level()?;
     let record = repository.set_mode(&level, request.mode.into()).await?;
-    Ok(Json(LevelMode {
-        level: level.kind().to_string(),
-        mode: record.mode.map(ModeName::from),
-    }))
+    Ok(Json(LevelMode::new(&level, record.mode)))
 }
 
 /// Deletes the mode of a level

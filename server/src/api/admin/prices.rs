@@ -7,11 +7,12 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use zae_limiter::money::{MicroDollars, Prices};
+use zae_limiter::records::ConfigRecord;
 use zae_limiter::{ConfigChange, ConfigLevel, Error, LimitName, Resource};
 
 use super::ActingRepository;
 use crate::api::problems::{BodyProblems, Problems};
-use crate::config_level::level_of;
+use crate::config_level::{level_of, resource_of};
 use crate::extract::{JsonBody, QueryParameters};
 use crate::problem::Problem;
 
@@ -118,6 +119,15 @@ pub(crate) struct StoredPrices {
     prices: Option<PricesBody>,
 }
 
+impl StoredPrices {
+    fn new(level: &ConfigLevel, record: Option<ConfigRecord>) -> Self {
+        Self {
+            resource: resource_of(level).map(ToString::to_string),
+            prices: record.and_then(|record| record.prices).map(PricesBody::from),
+        }
+    }
+}
+
 /// Shows the stored prices of a resource
 #[utoipa::path(
     get,
@@ -130,11 +140,9 @@ pub(crate) async fn show(
     ActingRepository(repository): ActingRepository,
     QueryParameters(query): QueryParameters<PricesQuery>,
 ) -> Result<Json<StoredPrices>, Problem> {
-    let record = repository.get_config(&query.level()?).await?;
-    Ok(Json(StoredPrices {
-        resource: query.resource,
-        prices: record.and_then(|record| record.prices).map(PricesBody::from),
-    }))
+    let level = query.level()?;
+    let record = repository.get_config(&level).await?;
+    Ok(Json(StoredPrices::new(&level, record)))
 }
 
 /// Sets the prices of a resource
@@ -157,12 +165,10 @@ pub(crate) async fn set(
     QueryParameters(query): QueryParameters<PricesQuery>,
     JsonBody(request): JsonBody<PricesBody>,
 ) -> Result<Json<StoredPrices>, Problem> {
+    let level = query.level()?;
     let change = ConfigChange::new().prices(request.parse()?);
-    let record = repository.set_config(&query.level()?, change).await?;
-    Ok(Json(StoredPrices {
-        resource: query.resource,
-        prices: record.prices.map(PricesBody::from),
-    }))
+    let record = repository.set_config(&level, change).await?;
+    Ok(Json(StoredPrices::new(&level, Some(record))))
 }
 
 /// Deletes the prices of a resource

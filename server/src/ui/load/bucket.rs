@@ -1,7 +1,8 @@
 //! One bucket now.
 
 use zae_limiter::error::NotFound;
-use zae_limiter::{BucketState, EntityId, Error, LimitName, LimitStatus, Resource};
+use zae_limiter::money::Prices;
+use zae_limiter::{BucketState, ConfigOrigin, EntityId, Error, LimitName, LimitStatus, Mode, Resource};
 
 use super::Loaded;
 use crate::ui::Ui;
@@ -15,6 +16,10 @@ pub(crate) struct LiveBucket {
     pub(crate) bucket: Option<BucketState>,
     /// The entity's own limits first, then those of the parents that are charged too.
     pub(crate) statuses: Vec<LimitStatus>,
+    /// Whether they are enforced, and the level that says so.
+    pub(crate) mode: (Mode, ConfigOrigin),
+    /// The parent that may not use the resource, for whose sake calls are refused.
+    pub(crate) disabled_parent: Option<EntityId>,
     /// The limit that counts money.
     pub(crate) money: Option<LimitName>,
 }
@@ -22,14 +27,19 @@ pub(crate) struct LiveBucket {
 pub(crate) async fn live_bucket(ui: &Ui, entity: &EntityId, resource: &Resource) -> Loaded<LiveBucket> {
     let limiter = &ui.app.limiter;
     let bucket = limiter.repository().get_bucket(entity, resource).await?;
-    let statuses = match limiter.acquire(entity, resource).peek().await {
-        Ok(peek) => peek.statuses().to_vec(),
-        Err(Error::NotFound(NotFound::Limits { .. })) => vec![],
+    let (statuses, disabled) = match limiter.acquire(entity, resource).peek().await {
+        Ok(peek) => {
+            let disabled = peek.disabled_by().map(|(entity, _)| entity.clone());
+            (peek.statuses().to_vec(), disabled)
+        }
+        Err(Error::NotFound(NotFound::Limits { .. })) => (vec![], None),
         Err(error) => return Err(error.into()),
     };
     let resolved = limiter.repository().resolve_limits(entity, resource).await?;
     Ok(LiveBucket {
-        money: resolved.prices.as_ref().map(|prices| prices.money_limit.clone()),
+        money: Some(Prices::money_limit_of(resolved.prices.as_deref())),
+        mode: (resolved.mode, resolved.mode_from),
+        disabled_parent: disabled.filter(|disabled| disabled != entity),
         entity: entity.clone(),
         resource: resource.clone(),
         bucket,

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use zae_limiter::audit::AuditSubject;
 use zae_limiter::error::NotFound;
+use zae_limiter::money::Prices;
 use zae_limiter::pagination::Page;
 use zae_limiter::records::EntityRecord;
 use zae_limiter::usage::WindowKind;
 use zae_limiter::{
-    ConfigOrigin, EntityId, Error, Limit, LimitStatus, MAX_PARENTS, PageRequest, ResolvedConfig, Resource,
+    ConfigOrigin, EntityId, Error, Limit, LimitStatus, MAX_PARENTS, Mode, PageRequest, ResolvedConfig,
+    Resource,
 };
 
 use super::usage::{UsageOfEntity, usage_of_entity, windows_back};
@@ -27,10 +29,15 @@ pub(crate) struct LimitRow {
     pub(crate) resource: Resource,
     pub(crate) limit: Limit,
     pub(crate) available: i64,
+    /// What a quota was topped up with.
+    pub(crate) topped_up: u64,
+    pub(crate) used: Option<i64>,
     /// Where it comes from.
     pub(crate) from: Option<ConfigOrigin>,
+    /// Whether it is enforced.
+    pub(crate) mode: Mode,
     /// Whether the entity has a bucket for the resource.
-    pub(crate) used: bool,
+    pub(crate) has_bucket: bool,
     /// Whether it counts money.
     pub(crate) money: bool,
 }
@@ -74,7 +81,7 @@ pub(crate) async fn entity_page(
     };
     let rows = limits.iter().flatten();
     let used: BTreeSet<_> = rows
-        .filter(|row| row.used)
+        .filter(|row| row.has_bucket)
         .map(|row| row.resource.clone())
         .collect();
     let resource = resource.or_else(|| used.first().cloned());
@@ -124,15 +131,15 @@ async fn limits(ui: &Ui, id: &EntityId) -> Loaded<Vec<LimitRow>> {
     resources.extend(known.names.into_iter().filter(|name| !used.contains(name)));
     resources.truncate(MAX_RESOURCES);
     let loads = resources.into_iter().map(|resource| {
-        let is_used = used.contains(&resource);
-        async move { on_resource(ui, id, resource, is_used).await }
+        let has_bucket = used.contains(&resource);
+        async move { on_resource(ui, id, resource, has_bucket).await }
     });
     let loaded: Vec<Loaded<Vec<LimitRow>>> = all(loads).await;
     let rows: Loaded<Vec<Vec<LimitRow>>> = loaded.into_iter().collect();
     Ok(rows?.into_iter().flatten().collect())
 }
 
-async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, used: bool) -> Loaded<Vec<LimitRow>> {
+async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, has_bucket: bool) -> Loaded<Vec<LimitRow>> {
     let limiter = &ui.app.limiter;
     let resolved: Arc<ResolvedConfig> = limiter.repository().resolve_limits(id, &resource).await?;
     let peek = match limiter.acquire(id, &resource).peek().await {
@@ -142,14 +149,17 @@ async fn on_resource(ui: &Ui, id: &EntityId, resource: Resource, used: bool) -> 
         Err(error) => return Err(error.into()),
     };
     let own = |status: &&LimitStatus| status.entity == *id;
-    let money = resolved.prices.as_ref().map(|prices| &prices.money_limit);
+    let money = Prices::money_limit_of(resolved.prices.as_deref());
     let rows = peek.statuses().iter().filter(own).map(|status| LimitRow {
         resource: resource.clone(),
         limit: status.limit.clone(),
         available: status.available,
+        topped_up: status.topped_up,
+        used: status.used,
         from: resolved.limits_from,
-        used,
-        money: money == Some(status.limit.name()),
+        mode: resolved.mode,
+        has_bucket,
+        money: money == *status.limit.name(),
     });
     Ok(rows.collect())
 }

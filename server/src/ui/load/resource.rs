@@ -1,6 +1,7 @@
 //! One resource: its defaults, who uses it, and its audit trail.
 
 use zae_limiter::audit::AuditSubject;
+use zae_limiter::money::Prices;
 use zae_limiter::pagination::Page;
 use zae_limiter::records::ConfigRecord;
 use zae_limiter::usage::WindowKind;
@@ -43,11 +44,10 @@ pub(crate) async fn resource_page(ui: &Ui, resource: Resource, window: WindowKin
         repository.list_entities_with_custom_limits(Some(&resource), &some),
         trail(repository, &subject, &some, SOME),
     );
-    let record = |config: &zae_limiter::Result<Option<ConfigRecord>>| {
-        let prices = config.as_ref().ok()?.as_ref()?.prices.as_ref()?;
-        Some(prices.money_limit.clone())
-    };
-    let money = record(&defaults).or_else(|| record(&system));
+    let record =
+        |config: &zae_limiter::Result<Option<ConfigRecord>>| config.as_ref().ok()?.as_ref()?.prices.clone();
+    let prices = record(&defaults).or_else(|| record(&system));
+    let money = Some(Prices::money_limit_of(prices.as_ref()));
     let usage = usage.map(|usage| UsageOfResource {
         money: money.clone(),
         ..usage

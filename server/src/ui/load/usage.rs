@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use zae_limiter::money::Prices;
 use zae_limiter::pagination::Cursor;
 use zae_limiter::usage::{UsageQuery, UsageSnapshot, Window, WindowKind};
 use zae_limiter::{EntityId, LimitName, PageRequest, Repository, Resource, Timestamp};
@@ -118,10 +119,9 @@ impl From<&UsageSnapshot> for EntityUsage {
     }
 }
 
-/// The limit of a resource that counts money, by the stored prices.
+/// The limit of a resource that counts money.
 pub(crate) async fn money_limit(repository: &Repository, resource: &Resource) -> Loaded<Option<LimitName>> {
-    let prices = repository.resolve_prices(resource).await?;
-    Ok(prices.map(|prices| prices.money_limit))
+    Ok(Some(repository.resolve_money_limit(resource).await?))
 }
 
 /// A window of a resource, by entity.
@@ -210,7 +210,7 @@ pub(crate) async fn usage_of_entity(
     });
     let resolved = repository.resolve_limits(entity, resource).await?;
     Ok(UsageOfEntity {
-        money: resolved.prices.as_ref().map(|prices| prices.money_limit.clone()),
+        money: Some(Prices::money_limit_of(resolved.prices.as_deref())),
         windows: windows.collect(),
     })
 }

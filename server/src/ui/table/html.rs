@@ -7,6 +7,9 @@ use crate::ui::differences::{Difference, Old};
 use crate::ui::text::{amount, grouped, time};
 use crate::ui::url::Url;
 
+/// Longer text, in bytes, may take several lines.
+const LONG: usize = 24;
+
 impl Table {
     /// The table with links to its exports, or what to do if it has no rows. `here` is the address of the page.
     pub(crate) fn to_html(&self, here: &Url) -> Markup {
@@ -96,6 +99,7 @@ fn content(cell: &Cell) -> Markup {
     html! {
         @match cell {
             Cell::Empty => { span.nothing { "–" } }
+            Cell::Text(text) if text.len() > LONG => { span.long { (text) } }
             Cell::Text(text) => { (text) }
             Cell::Code(text) => { code { (text) } }
             Cell::Link(text, url) => { a href=(url) { (text) } }

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use zae_limiter::{BucketLimit, BucketLimitKind, BucketState, Counted, LimitStatus, Timestamp};
 
+use super::mode;
 use crate::ui::level::Level;
 use crate::ui::load::{LiveBucket, Loaded};
 use crate::ui::page::{Nav, Section, View};
@@ -41,6 +42,10 @@ pub(crate) fn live(data: &Loaded<LiveBucket>) -> Markup {
     match data {
         Err(failure) => failure.to_html(),
         Ok(data) => html! {
+            (mode::note(data.mode.0, data.mode.1))
+            @if let Some(parent) = &data.disabled_parent {
+                p.mode { strong { "Every call is refused" } ": the parent " a href=(Url::entity(parent)) { (parent) } " is disabled here." }
+            }
             @if data.statuses.is_empty() && data.bucket.is_none() {
                 div.empty {
                     p.empty-message { "No limits apply here, and nothing was used." }
@@ -60,7 +65,13 @@ pub(crate) fn live(data: &Loaded<LiveBucket>) -> Markup {
 
 fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
     let money = data.money.as_ref() == Some(status.limit.name());
-    let level = Level::of(&status.limit, status.available, money);
+    let level = Level::of(
+        &status.limit,
+        status.topped_up,
+        status.available,
+        status.used,
+        money,
+    );
     let (shown, most) = level.amounts();
     let refill = rate_of(&status.limit, money);
     html! {
@@ -76,6 +87,7 @@ fn gauge(data: &LiveBucket, status: &LimitStatus) -> Markup {
                     Counted::Available => { "refills " (refill) }
                     Counted::Used | Counted::Held => { (refill) }
                 }
+                @if status.topped_up > 0 { ", topped up by " (amount(status.topped_up, money)) }
                 @if let Some(reset) = status.reset { ", resets " (time(reset.at)) }
                 @if status.available < 0 { ", " strong { "in debt" } }
             }
@@ -107,15 +119,19 @@ fn limits(data: &LiveBucket) -> Table {
         html! { "They appear with the first call." },
     );
     let limits = data.bucket.iter().flat_map(|bucket| &bucket.limits);
+    // Most buckets have rates alone.
+    let has_used = limits.clone().any(|limit| used_or_held(limit).0.is_some());
+    let has_resets = limits.clone().any(|limit| used_or_held(limit).1.is_some());
+    let only_if = |has, align| if has { align } else { Align::ExportOnly };
     Table::new("limits", "Limits of the bucket", empty)
         .column("limit_name", "Limit", Align::Start)
         .column("available", "Available", Align::End)
-        .column("debt", "Debt", Align::End)
+        .column("debt", "Debt", Align::ExportOnly)
         .column("burst", "Burst", Align::End)
         .column("capacity", "Capacity", Align::End)
         .column("refill", "Refill", Align::End)
-        .column("used", "Used or held", Align::End)
-        .column("resets_at", "Resets", Align::Start)
+        .column("used", "Used or held", only_if(has_used, Align::End))
+        .column("resets_at", "Resets", only_if(has_resets, Align::Start))
         .column("consumed", "Total consumed", Align::End)
         .rows(limits.map(|limit| {
             let money = data.money.as_ref() == Some(&limit.name);

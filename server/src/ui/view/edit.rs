@@ -5,6 +5,7 @@ use zae_limiter::records::ConfigRecord;
 use zae_limiter::{ConfigLevel, Limit, OnUnavailable};
 
 use super::level_name;
+use crate::config_level::resource_of;
 use crate::ui::failure::Failure;
 use crate::ui::limit_form::{LimitForm, Row};
 use crate::ui::page::{Nav, Section, View};
@@ -28,13 +29,9 @@ impl Edit<'_> {
     }
 
     fn address(&self, path: &str) -> Url {
-        let resource = match self.level {
-            ConfigLevel::Entity(_, resource) | ConfigLevel::Resource(resource) => Some(resource),
-            ConfigLevel::EntityDefault(_) | ConfigLevel::System => None,
-        };
         Url::to(path)
             .with_some("entity", self.level.entity())
-            .with_some("resource", resource)
+            .with_some("resource", resource_of(self.level))
     }
 
     fn hidden(&self, seen: &str) -> Markup {
@@ -64,6 +61,10 @@ pub(crate) fn edit(edit: &Edit<'_>, form: &LimitForm, problem: Option<&Failure>)
                 tbody role="rowgroup" { @for (index, row) in rows.chain(spare).enumerate() { (input_row(index + 1, &row)) } }
             } }
             p.note { "Burst and refill are the capacity unless set. A row without a name is left out." }
+            p.note {
+                "A quota or a limit on calls in flight is written as the capacity alone: " code { "500 per month in Europe/Berlin" }
+                ", " code { "8 at once for 10min" } ". Money is written as " code { "$12.50" } "."
+            }
             div {
                 label for="policy" { "While the table is unavailable" }
                 select #policy name="policy" {
@@ -107,7 +108,7 @@ fn input_row(number: usize, row: &Row) -> Markup {
             }
             @for (name, title, what, value) in numbers {
                 td.number role="cell" data-title=(title) {
-                    input name=(name) value=(value) aria-label=(label(what)) inputmode="numeric";
+                    input name=(name) value=(value) aria-label=(label(what)) inputmode=[(name != "capacity").then_some("numeric")];
                 }
             }
         }
@@ -129,7 +130,13 @@ pub(crate) fn confirm(edit: &Edit<'_>, form: &LimitForm, limits: &[Limit]) -> Vi
             dt { "While unavailable now" } dd { (policy(stored.and_then(|record| record.on_unavailable))) }
             dt { "While unavailable then" } dd { strong { (policy(form.policy)) } }
         }
-        @if deletes { p.alert role="alert" { "This level will store nothing: the next level decides from then on." } }
+        @if deletes {
+            p.alert role="alert" {
+                "This level will store nothing: the next level decides from then on."
+                @if let Some(mode) = stored.and_then(|record| record.mode) { " Its mode, " (mode) ", goes too." }
+                @if stored.is_some_and(|record| record.prices.is_some()) { " Its prices go too." }
+            }
+        }
         form.stack method="post" action=(edit.address("/ui/limits/apply")) {
             (edit.hidden(&form.seen))
             @for row in &form.rows {

@@ -1,9 +1,9 @@
 //! One entity.
 
 use maud::{Markup, html};
-use zae_limiter::EntityId;
 use zae_limiter::pagination::Page;
 use zae_limiter::records::{EntityRecord, to_json};
+use zae_limiter::{EntityId, Mode};
 
 use super::window_choice::window_choice;
 use super::{events, level_name, series};
@@ -83,6 +83,13 @@ fn limits(data: &EntityPage) -> Section {
                 ", or defaults for everyone with " code { "zae-limiter system set-defaults -l rpm:100" } "."
             },
         );
+        // Most limits are enforced.
+        let with_mode = rows.iter().any(|row| row.mode != Mode::Enforce);
+        let mode = if with_mode {
+            Align::Start
+        } else {
+            Align::ExportOnly
+        };
         let table = Table::new("limits", format!("Limits of {}", data.id), empty)
             .column("resource", "Resource", Align::Start)
             .column("limit_name", "Limit", Align::Start)
@@ -93,24 +100,32 @@ fn limits(data: &EntityPage) -> Section {
             .column("refill", "Refill", Align::End)
             .column("from", "Comes from", Align::Start)
             .column("used", "Bucket", Align::Start)
+            .column("mode", "Mode", mode)
             .rows(rows.iter().map(|row| limit(data, row)));
         section.table(table)
     })
 }
 
 fn limit(data: &EntityPage, row: &LimitRow) -> Vec<Cell> {
-    let burst = row.limit.burst().get();
+    let most = row.limit.burst().get().saturating_add(row.topped_up);
     vec![
         Cell::Link(row.resource.to_string(), Url::bucket(&data.id, &row.resource)),
         Cell::code(row.limit.name()),
-        Cell::Level(Level::of(&row.limit, row.available, row.money)),
+        Cell::Level(Level::of(
+            &row.limit,
+            row.topped_up,
+            row.available,
+            row.used,
+            row.money,
+        )),
         Cell::amount(row.available, true, row.money),
-        Cell::amount(burst, true, row.money),
+        Cell::amount(most, true, row.money),
         Cell::amount(row.limit.capacity().get(), true, row.money),
         Cell::text(rate_of(&row.limit, row.money)),
         row.from
             .map_or(Cell::Empty, |source| Cell::text(level_name::source(source))),
-        Cell::text(if row.used { "in use" } else { "not used yet" }),
+        Cell::text(if row.has_bucket { "in use" } else { "not used yet" }),
+        Cell::text(row.mode.as_str()),
     ]
 }
 

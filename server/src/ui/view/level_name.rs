@@ -1,7 +1,10 @@
-//! The names of levels for people.
+//! Levels, and what they store, in words.
 
+use zae_limiter::money::Prices;
 use zae_limiter::records::ConfigRecord;
-use zae_limiter::{ConfigLevel, ConfigOrigin, OnUnavailable};
+use zae_limiter::{ConfigLevel, ConfigOrigin, Limit, LimitName, OnUnavailable};
+
+use crate::ui::text::{amount, rate_of};
 
 /// Where a limit comes from.
 pub(super) const fn source(source: ConfigOrigin) -> &'static str {
@@ -24,10 +27,31 @@ pub(super) fn level(level: &ConfigLevel) -> String {
     }
 }
 
+/// A limit as the command writes it, or in dollars if it counts money.
+pub(super) fn limit(limit: &Limit, money: Option<&LimitName>) -> String {
+    if money != Some(limit.name()) {
+        return limit.to_string();
+    }
+    let text = format!("{}:{}", limit.name(), rate_of(limit, true));
+    if limit.burst() == limit.capacity() {
+        return text;
+    }
+    format!("{text}, burst {}", amount(limit.burst().get(), true))
+}
+
 /// Limits as the command writes them.
 pub(super) fn limits(record: Option<&ConfigRecord>) -> String {
     let limits = record.into_iter().flat_map(|record| record.limits.iter());
     limits.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// Prices in a line.
+pub(super) fn prices(prices: &Prices) -> String {
+    let fields = prices.fields().into_iter();
+    let fields: Vec<_> = fields
+        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
+        .collect();
+    fields.join(", ")
 }
 
 pub(super) const fn policy(policy: OnUnavailable) -> &'static str {

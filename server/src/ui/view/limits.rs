@@ -3,11 +3,11 @@
 use std::time::SystemTime;
 
 use maud::{Markup, html};
-use zae_limiter::money::Prices;
 use zae_limiter::records::ConfigRecord;
-use zae_limiter::{ConfigLevel, EntityId, Resource};
+use zae_limiter::{ConfigLevel, EntityId, LimitName, Resource};
 
 use super::level_name;
+use crate::config_level::resource_of;
 use crate::ui::load::{LimitsTree, Loaded, ResourceLevels};
 use crate::ui::page::{Nav, Section, View};
 use crate::ui::params::Params;
@@ -40,7 +40,7 @@ fn edit_link(url: &Url, what: &str, edit: bool) -> Markup {
 }
 
 /// What a level stores, in a line.
-fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
+fn stored(record: Option<&ConfigRecord>, money: Option<&LimitName>, otherwise: &str) -> Markup {
     let stores = |record: &&ConfigRecord| {
         let has_limits = !record.limits.is_empty() || record.temporary.is_some();
         has_limits || record.on_unavailable.is_some() || record.mode.is_some() || record.prices.is_some()
@@ -50,38 +50,35 @@ fn stored(record: Option<&ConfigRecord>, otherwise: &str) -> Markup {
         @match record {
             None => { span.inherits { (otherwise) } }
             Some(record) => {
-                @for limit in record.limits.iter() { code.limit { (limit) } " " }
+                @for limit in record.limits.iter() { code.limit { (level_name::limit(limit, money)) } " " }
                 @if record.limits.is_empty() { span.inherits { (otherwise) } " " }
                 @if let Some(temporary) = record.temporary_at(SystemTime::now().into()) {
                     span.policy { "until " (temporary.until) ":" } " "
-                    @for limit in temporary.limits.iter() { code.limit { (limit) } " " }
+                    @for limit in temporary.limits.iter() { code.limit { (level_name::limit(limit, money)) } " " }
                 }
                 @if let Some(policy) = record.on_unavailable {
                     span.policy { "while unavailable: " (level_name::policy(policy)) }
                 }
                 @if let Some(mode) = record.mode { " " span.policy { "mode: " (mode) } }
-                @if let Some(prices) = &record.prices { " " span.policy { "prices: " (price_text(prices)) } }
+                @if let Some(prices) = &record.prices { " " span.policy { "prices: " (level_name::prices(prices)) } }
             }
         }
     }
 }
 
-/// Prices in a line.
-fn price_text(prices: &Prices) -> String {
-    let fields = prices.fields().into_iter();
-    let fields: Vec<_> = fields
-        .map(|(name, value)| format!("{} {value}", name.replace('_', " ")))
-        .collect();
-    fields.join(", ")
+/// The limit that counts money at a level.
+fn money(record: Option<&ConfigRecord>) -> Option<&LimitName> {
+    Some(&record?.prices.as_ref()?.money_limit)
 }
 
 fn levels(tree: &LimitsTree, edit: bool) -> Markup {
+    let system = money(tree.system.as_ref());
     let change = Url::to("/ui/limits/edit");
     html! {
         ul.tree {
             li {
                 span.level-kind { "System" }
-                (stored(tree.system.as_ref(), "no limits: calls on other resources need limits of their own"))
+                (stored(tree.system.as_ref(), system, "no limits: calls on other resources need limits of their own"))
                 (edit_link(&change, "the system", edit))
                 ul {
                     @for levels in &tree.resources { li { (resource(levels, tree, edit)) } }
@@ -96,7 +93,7 @@ fn levels(tree: &LimitsTree, edit: bool) -> Markup {
                     span.level-kind { "Entities on every resource" }
                     ul { @for (entity, record) in &tree.entity_defaults.items { li {
                         a href=(Url::entity(entity)) { (entity) } " "
-                        (stored(record.as_ref(), "no limits"))
+                        (stored(record.as_ref(), system, "no limits"))
                         (edit_link(&change.clone().with("entity", entity), entity.as_str(), edit))
                     } } }
                 }
@@ -108,17 +105,18 @@ fn levels(tree: &LimitsTree, edit: bool) -> Markup {
 fn resource(levels: &ResourceLevels, tree: &LimitsTree, edit: bool) -> Markup {
     let change = Url::to("/ui/limits/edit").with("resource", &levels.resource);
     let open = Url::to("/ui/limits").with("resource", &levels.resource);
+    let money = money(levels.defaults.as_ref()).or_else(|| money(tree.system.as_ref()));
     html! {
         span.level-kind { "Resource" }
         a href=(Url::resource(&levels.resource)) { (levels.resource) } " "
-        (stored(levels.defaults.as_ref(), "the system's limits"))
+        (stored(levels.defaults.as_ref(), money, "the system's limits"))
         (edit_link(&change, levels.resource.as_str(), edit))
         @if !levels.entities.items.is_empty() {
             ul {
                 @for (entity, record) in &levels.entities.items { li {
                     span.level-kind { "Entity" }
                     a href=(Url::entity(entity)) { (entity) } " "
-                    @if record.is_some() { (stored(record.as_ref(), "no limits")) } @else { span.inherits { "own limits" } }
+                    @if record.is_some() { (stored(record.as_ref(), money, "no limits")) } @else { span.inherits { "own limits" } }
                     (edit_link(&change.clone().with("entity", entity), entity.as_str(), edit))
                 } }
                 @if tree.open.is_none() {
@@ -171,21 +169,19 @@ fn table(tree: &LimitsTree, here: &Url) -> Table {
 /// An entity whose record was not read shows no limits: its resource is not opened.
 fn row(level: &ConfigLevel, record: Option<&ConfigRecord>) -> Vec<Cell> {
     let entity = level.entity();
-    let resource = match level {
-        ConfigLevel::Entity(_, resource) | ConfigLevel::Resource(resource) => Some(resource),
-        ConfigLevel::EntityDefault(_) | ConfigLevel::System => None,
-    };
     vec![
         Cell::text(level.kind().as_str()),
         entity.map_or(Cell::Empty, |entity| {
             Cell::Link(entity.to_string(), Url::entity(entity))
         }),
-        resource.map_or(Cell::Empty, |resource| {
+        resource_of(level).map_or(Cell::Empty, |resource| {
             Cell::Link(resource.to_string(), Url::resource(resource))
         }),
-        record.map_or(Cell::Empty, |record| {
-            Cell::code(&level_name::limits(Some(record)))
-        }),
+        record
+            .filter(|record| !record.limits.is_empty())
+            .map_or(Cell::Empty, |record| {
+                Cell::code(&level_name::limits(Some(record)))
+            }),
         record
             .and_then(|record| record.on_unavailable)
             .map_or(Cell::Empty, |policy| Cell::text(level_name::policy(policy))),

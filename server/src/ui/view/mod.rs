@@ -8,6 +8,7 @@ mod entity;
 mod events;
 mod level_name;
 mod limits;
+mod mode;
 mod overview;
 mod resource;
 mod resources;

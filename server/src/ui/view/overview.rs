@@ -166,7 +166,8 @@ fn refused_table(data: &Overview, refused: &[EntityUsage]) -> Table {
     let empty = Empty::new(
         "No refusals were counted.",
         html! {
-            "No acquire was refused, or the aggregator of this table does not count refusals. The server's "
+            "No acquire was refused, the refusals of the last minute are not counted yet, or the aggregator of this table does not "
+            "count refusals. The server's "
             code { "/metrics" } " counts them by resource and limit, and this process has refused "
             (grouped(data.process.refused)) " calls since it started."
         },

@@ -2,10 +2,10 @@
 
 use maud::html;
 use zae_limiter::records::ConfigRecord;
-use zae_limiter::{EntityId, LimitName};
+use zae_limiter::{ConfigOrigin, EntityId, LimitName};
 
 use super::window_choice::window_choice;
-use super::{events, series};
+use super::{events, level_name, mode, series};
 use crate::ui::chart::noun;
 use crate::ui::load::{EntityUsage, ResourcePage};
 use crate::ui::page::{Nav, Section, View};
@@ -34,6 +34,22 @@ pub(crate) fn resource(data: &ResourcePage, edit: bool) -> View {
 
 fn defaults(data: &ResourcePage) -> Section {
     Section::new("Defaults").loaded(&data.defaults, |section, record| {
+        let stored = [
+            record.as_ref(),
+            data.system.as_ref().ok().and_then(Option::as_ref),
+        ];
+        let modes = [ConfigOrigin::Resource, ConfigOrigin::System]
+            .into_iter()
+            .zip(stored);
+        let mode = modes
+            .into_iter()
+            .find_map(|(from, record)| Some((record?.mode?, from)));
+        let section = section.markup(html! {
+            @if let Some((mode, from)) = mode { (mode::note(mode, from)) }
+            @if let Some(prices) = record.as_ref().and_then(|record| record.prices.as_ref()) {
+                p { "Prices, tokens by the million: " (level_name::prices(prices)) }
+            }
+        });
         let own = record.as_ref().filter(|record| !record.limits.is_empty());
         let (record, from) = match (own, &data.system) {
             (Some(record), _) => (Some(record), "resource"),

@@ -139,7 +139,7 @@ impl Chunks {
 
     /// Books a change in memory: what was used more is taken from the tokens held, what was used less is added to them
     /// up to the size of a chunk. False if it must be written.
-    pub(crate) fn settle(&mut self, changes: &Amounts, incarnation: &str, now: Duration) -> bool {
+    pub(crate) fn absorb(&mut self, changes: &Amounts, incarnation: &str, now: Duration) -> bool {
         let Some(target) = self.rate.traffic_in(self.horizon, now) else {
             return false;
         };

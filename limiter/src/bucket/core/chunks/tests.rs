@@ -218,13 +218,13 @@ fn changes_are_booked_on_the_tokens_in_hand_as_far_as_a_chunk_goes() {
     let (mut chunks, now, bucket) = in_hand(&config);
     let incarnation = bucket.incarnation();
     assert!(
-        !chunks.settle(&smallvec![(tpm(), -1)], incarnation, now),
+        !chunks.absorb(&smallvec![(tpm(), -1)], incarnation, now),
         "it is full"
     );
-    assert!(chunks.settle(&smallvec![(tpm(), 400_000)], incarnation, now));
-    assert!(chunks.settle(&smallvec![(tpm(), -300_000)], incarnation, now));
-    assert!(!chunks.settle(&smallvec![(tpm(), 900_001)], incarnation, now));
-    assert!(!chunks.settle(&smallvec![(tpm(), 1)], "another", now));
+    assert!(chunks.absorb(&smallvec![(tpm(), 400_000)], incarnation, now));
+    assert!(chunks.absorb(&smallvec![(tpm(), -300_000)], incarnation, now));
+    assert!(!chunks.absorb(&smallvec![(tpm(), 900_001)], incarnation, now));
+    assert!(!chunks.absorb(&smallvec![(tpm(), 1)], "another", now));
     assert_eq!(chunks.tokens(), 20_000 + 900_000);
 }
 

@@ -153,7 +153,7 @@ impl Bench {
         }
     }
 
-    /// The write arrives and is answered.
+    /// The write arrives, and its response too.
     pub(super) fn respond(&mut self, write: &BucketWrite) -> Vec<Completion> {
         let now = self.now();
         if self.arrive(write) {
@@ -166,7 +166,7 @@ impl Bench {
         }
     }
 
-    /// The next step is a write, and it is answered.
+    /// The next step is a write, which gets a response.
     pub(in crate::bucket::core) fn pass(&mut self) -> Vec<Completion> {
         let write = self.write();
         self.respond(&write)
@@ -242,10 +242,10 @@ impl Bench {
     }
 }
 
-fn core(key: BucketKey, tag: u128, refusal_memory: Duration) -> Core {
+fn core(key: BucketKey, tag: u128, refusal_cache_ttl: Duration) -> Core {
     let settings = CoreSettings {
         client: ClientTag::from_random(tag),
-        refusal_memory,
+        refusal_cache_ttl,
         patience: Duration::from_millis(900),
         takes_chunks: false,
         config_ttl: Duration::from_secs(60),

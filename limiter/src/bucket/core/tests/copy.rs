@@ -7,7 +7,7 @@ impl Core {
     pub(in crate::bucket) fn copy(&self) -> Self {
         let settings = CoreSettings {
             client: self.client,
-            refusal_memory: self.refusal_memory,
+            refusal_cache_ttl: self.refusal_cache_ttl,
             patience: self.patience,
             takes_chunks: false,
             config_ttl: self.config_ttl,

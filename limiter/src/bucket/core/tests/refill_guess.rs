@@ -31,8 +31,8 @@ fn a_read_that_only_spares_a_guess_refuses_nobody_if_it_fails() {
     let _call = bench.ask(1);
     assert!(matches!(bench.next().0, Step::Read));
     assert!(bench.core.goes_on_unread());
-    let answered = bench.pass();
-    assert_eq!((answered.len(), refused(&answered)), (1, 0));
+    let decided = bench.pass();
+    assert_eq!((decided.len(), refused(&decided)), (1, 0));
     assert!(!bench.core.goes_on_unread(), "once");
 }
 

@@ -12,18 +12,18 @@ fn a_call_is_not_refused_because_of_an_earlier_one_that_may_fail_itself() {
     let mut bench = created();
     bench.elsewhere(3);
     let (_large, _small) = (bench.ask(7), bench.ask(5));
-    let (step, answered) = bench.next();
+    let (step, decided) = bench.next();
     let Step::Send(write) = step else {
         panic!("{step:?}")
     };
     assert_eq!(
-        refused(&answered),
+        refused(&decided),
         0,
         "the seven are not there any more, the five are"
     );
     assert_eq!(refused(&bench.respond(&write)), 0);
-    let (step, answered) = bench.next();
-    assert_eq!(refused(&answered), 1);
+    let (step, decided) = bench.next();
+    assert_eq!(refused(&decided), 1);
     let Step::Send(write) = step else {
         panic!("{step:?}")
     };
@@ -44,8 +44,8 @@ fn without_memory_one_look_is_enough_to_refuse() {
     let write = bench.write();
     assert_eq!(refused(&bench.respond(&write)), 0);
     bench.elapsed += 1;
-    let (step, answered) = bench.next();
-    assert_eq!((refused(&answered), matches!(step, Step::Again)), (1, true));
+    let (step, decided) = bench.next();
+    assert_eq!((refused(&decided), matches!(step, Step::Again)), (1, true));
     let _another = bench.ask(2);
     bench.elapsed += 1;
     assert!(
@@ -61,8 +61,8 @@ fn what_is_given_back_in_the_same_write_counts_for_those_who_wait() {
     bench.pass();
     let _next = bench.ask(5);
     bench.give_back(9);
-    let (step, answered) = bench.next();
-    assert_eq!(refused(&answered), 0);
+    let (step, decided) = bench.next();
+    assert_eq!(refused(&decided), 0);
     let Step::Send(write) = step else {
         panic!("{step:?}")
     };
@@ -79,10 +79,10 @@ fn a_call_that_does_not_fit_beside_earlier_ones_waits_for_their_answer_once() {
     assert_eq!(bench.respond(&write).len(), 1);
     // By now there is enough again for either of them.
     bench.elapsed += 30_000;
-    let (step, answered) = bench.next();
+    let (step, decided) = bench.next();
     assert!(matches!(step, Step::Send(_)), "{step:?}");
-    let [Completion::Decided(_, Outcome::Refused(statuses))] = &answered[..] else {
-        panic!("{answered:?}")
+    let [Completion::Decided(_, Outcome::Refused(statuses))] = &decided[..] else {
+        panic!("{decided:?}")
     };
     assert!(statuses.iter().any(|status| status.refused), "{statuses:?}");
 }

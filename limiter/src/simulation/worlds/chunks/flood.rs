@@ -58,7 +58,7 @@ pub(in crate::simulation) struct Outcome {
     /// What is booked in the table, in tokens, and how many acquires are counted there.
     pub(in crate::simulation) booked: u64,
     pub(in crate::simulation) counted: u64,
-    /// What the crashed process had in hand at most.
+    /// The most that the chunks of the crashed process held.
     pub(in crate::simulation) stranded: u64,
     pub(in crate::simulation) violations: Vec<String>,
 }
@@ -227,7 +227,7 @@ async fn run(flood: Flood) -> Outcome {
         bound += stats.chunk_tokens_peak;
         if report.unwritten_total > 0 || stats.chunk_tokens > 0 {
             let what = format!(
-                "{} unwritten, {} in hand",
+                "{} unwritten, {} in chunks",
                 report.unwritten_total, stats.chunk_tokens
             );
             results(&shared).outcome.violations.push(what);

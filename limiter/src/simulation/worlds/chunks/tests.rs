@@ -50,7 +50,7 @@ fn fifty_processes_on_one_throttled_item_admit_fifty_thousand_calls_a_second() {
     assert!(outcome.admitted / seconds >= 50_000, "{outcome:?}");
 }
 
-/// Chunks are in hand when suddenly everybody asks for much more than there is.
+/// Chunks are held when suddenly every caller wants much more than there is.
 const SURGE: Flood = Flood {
     processes: 10,
     phases: &[(60, 3_000), (1_000, 500), (60, 3_000)],

@@ -10,7 +10,7 @@ enum Event {
     Pass(u64),
     Debit(i128),
     Arrives(bool),
-    Settle(i128),
+    Adjust(i128),
     Short,
     Widen,
     Unused,
@@ -24,7 +24,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..5_000_u64).prop_map(Event::Pass),
         5 => (0..2_000_i128).prop_map(Event::Debit),
         5 => any::<bool>().prop_map(Event::Arrives),
-        3 => (-100..100_i128).prop_map(Event::Settle),
+        3 => (-100..100_i128).prop_map(Event::Adjust),
         1 => Just(Event::Short),
         1 => Just(Event::Widen),
         3 => Just(Event::Unused),
@@ -82,9 +82,9 @@ proptest! {
                         chunks.failed(debit.calls, now);
                     }
                 },
-                Event::Settle(change) => {
+                Event::Adjust(change) => {
                     let incarnation = images[current].incarnation();
-                    if chunks.settle(&smallvec![(rpm(), change * 1000)], incarnation, now) {
+                    if chunks.absorb(&smallvec![(rpm(), change * 1000)], incarnation, now) {
                         spent += change * 1000;
                     }
                 }
@@ -133,7 +133,7 @@ fn in_every_order_what_was_taken_is_spent_or_goes_back_once() {
                     used.fetch_add(tokens(&call()), Ordering::SeqCst);
                     // Less was used than asked. What cannot go into the chunk is written to the table.
                     let change: Amounts = smallvec![(tpm(), -1_000 * user)];
-                    if chunks.lock().unwrap().settle(&change, image.incarnation(), now) {
+                    if chunks.lock().unwrap().absorb(&change, image.incarnation(), now) {
                         used.fetch_add(tokens(&change), Ordering::SeqCst);
                     }
                 }

@@ -1,0 +1,4 @@
+//! Limits files on an embedded table.
+
+mod ownership;
+mod prices;
