@@ -14,6 +14,7 @@ mod config;
 mod connecting;
 mod connections;
 mod deletion_races;
+mod earlier;
 mod entities;
 mod entity_deletion;
 mod entity_races;

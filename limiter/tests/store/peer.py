@@ -45,4 +45,13 @@ def write():
     return {}
 
 
-print(json.dumps({"read": read, "write": write}[what]()))
+def use():
+    limiter = SyncRateLimiter(repository=repository)
+    admitted = 0
+    for _ in range(3):
+        with limiter.acquire(entity_id="key-1", resource="gpt-4", consume={"rpm": 1, "tpm": 15}):
+            admitted += 1
+    return {"admitted": admitted}
+
+
+print(json.dumps({"read": read, "write": write, "use": use}[what]()))

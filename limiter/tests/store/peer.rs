@@ -23,7 +23,7 @@ fn python() -> PathBuf {
     path
 }
 
-async fn peer(stage: &Stage, what: &str) -> Value {
+pub(crate) async fn peer(stage: &Stage, what: &str) -> Value {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/store/peer.py");
     let mut command = Command::new(python());
     command

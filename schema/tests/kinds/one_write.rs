@@ -67,6 +67,29 @@ fn a_limit_that_is_no_longer_configured_leaves_when_nothing_of_it_is_used() {
     }
 }
 
+/// A bucket has no room for the limits of a call: what it no longer needs is removed by a write of its own.
+#[test]
+fn a_limit_that_is_no_longer_configured_makes_room_when_nothing_of_it_is_used() {
+    for text in ["parallel:8 at once for 1min", "spend:500 per day"] {
+        let limit = text.split(':').next().unwrap();
+        for taken in [0, 2_000] {
+            let mut table = Table::new(&["rpm:100", text]);
+            let (both, without) = (config(&["rpm:100", text]), config(&["rpm:100"]));
+            let batch = debit(&[("rpm", 1_000), (limit, taken)]);
+            let write = table.plan(0, &Evaluation::create(&both, start()), &batch);
+            assert!(table.send(&write.unwrap().statement()));
+            let image = table.image().unwrap();
+            let removal = table.removal(0, &Evaluation::parameters(&image, &without, start()));
+            assert_eq!(removal.is_some(), taken == 0, "{text}");
+            if let Some(removal) = removal {
+                assert!(table.send(&removal.statement()));
+                let image = table.image().unwrap();
+                assert!(image.permits.is_empty() && image.quotas.is_empty(), "{image:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_top_up_begins_a_period_and_adds_to_what_is_left() {
     let mut table = Table::new(&["spend:500 per day"]);

@@ -81,6 +81,13 @@ impl<E> Events<E> {
     }
 }
 
+fn key() -> BucketKey {
+    BucketKey {
+        entity: entity("user-1"),
+        resource: resource("gpt-4"),
+    }
+}
+
 /// The item as the server has it.
 pub(super) struct Table {
     pub(super) config: BucketConfig,
@@ -116,18 +123,28 @@ impl Table {
         evaluation: &Evaluation<'_>,
         batch: &Batch,
     ) -> Option<BucketWrite> {
+        let slot = self.slot(client);
+        evaluation.write(
+            key(),
+            batch,
+            slot,
+            Incarnation::from_random(u64::from(self.writes)),
+        )
+    }
+
+    /// The write of a client that only removes limits.
+    pub(super) fn removal(&mut self, client: usize, evaluation: &Evaluation<'_>) -> Option<BucketWrite> {
+        evaluation.removal(key(), self.slot(client))
+    }
+
+    fn slot(&mut self, client: usize) -> Slot {
         self.writes += 1;
-        let slot = Slot {
+        Slot {
             index: SlotIndex::new(u8::try_from(client % 16).unwrap()),
             before: SlotBefore::Any,
             number: ClientTag::from_random(u128::try_from(client).unwrap())
                 .number(i128::from(self.writes), 0),
-        };
-        let key = BucketKey {
-            entity: entity("user-1"),
-            resource: resource("gpt-4"),
-        };
-        evaluation.write(key, batch, slot, Incarnation::from_random(u64::from(self.writes)))
+        }
     }
 
     /// True if the write happened. The same statement can never happen again.
