@@ -173,8 +173,8 @@ impl Account {
         found
     }
 
-    /// A top-up fills the limit up to its burst, and is no consumption. The stored level must be the exact one. The write refills
-    /// the other limits.
+    /// A top-up fills the limit up to its burst, and is no consumption. The stored level must be the exact one. The write may
+    /// refill the other limits.
     pub(super) fn top_up(
         &mut self,
         name: &LimitName,
@@ -183,7 +183,7 @@ impl Account {
         after: &Image,
     ) -> Option<String> {
         for (_, other) in self.limits.iter_mut().filter(|(other, _)| *other != name) {
-            other.advance(decided);
+            other.advance(after.refilled_at.millis());
         }
         let (exact, limit) = (self.limits.get_mut(name)?, after.limits.get(name)?);
         exact.behind = (exact.at - decided).max(0);
