@@ -42,9 +42,8 @@ impl Core {
         if !seen.consistent && self.queue.iter().any(|request| !request.is_acquire()) {
             return (Step::Read, Vec::new());
         }
-        self.nothing_there();
+        let mut completions = self.nothing_there();
         self.fresh_image_seen();
-        let mut completions = Vec::new();
         let changes = self.take_out(|request| !request.is_acquire());
         completions.extend(changes.into_iter().map(Completion::Gone));
         let Some(config) = self.front_config() else {

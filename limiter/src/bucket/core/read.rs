@@ -87,10 +87,7 @@ impl Core {
                 Trace::Untraceable => self.drop_untraceable(),
                 Trace::Copied => self.drop_shared_with_copy(),
             },
-            LastSeen::Absent(_) | LastSeen::Nothing => {
-                self.nothing_there();
-                Vec::new()
-            }
+            LastSeen::Absent(_) | LastSeen::Nothing => self.nothing_there(),
         }
     }
 

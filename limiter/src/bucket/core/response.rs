@@ -45,8 +45,8 @@ impl Core {
             if current.lost {
                 self.remember(&current);
             }
-            let completions = self.requeue(current, now);
-            self.nothing_there();
+            let mut completions = self.requeue(current, now);
+            completions.extend(self.nothing_there());
             return completions;
         };
         let number = current.write.slot.number;

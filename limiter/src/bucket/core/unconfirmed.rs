@@ -183,14 +183,20 @@ impl Core {
         Error::Unavailable(Unavailable::OutcomeUnknown { what: self.what() })
     }
 
-    /// There is no bucket: of the unconfirmed writes only a creation can still be applied.
-    pub(super) fn nothing_there(&mut self) {
+    /// There is no bucket: of the unconfirmed writes only a creation can still be applied. A change that another write has carried
+    /// may have been on the bucket that is gone, so that it is reported and not written to the next one.
+    pub(super) fn nothing_there(&mut self) -> Vec<Completion> {
         let carried = self.carried();
         for request in &mut self.queue {
             request.maybe_written |= carried.contains(&request.id);
         }
+        let on_that_bucket = self.searched().filter(|write| !write.creates);
+        let calls = on_that_bucket.flat_map(|write| &write.calls);
+        let gone: HashSet<u64> = calls.map(|call| call.request).collect();
         self.unconfirmed.retain(|one| one.creates);
         self.ownership = Ownership::None;
         self.lose_permits();
+        let changes = self.take_out(|request| !request.is_acquire() && gone.contains(&request.id));
+        changes.into_iter().map(Completion::Gone).collect()
     }
 }

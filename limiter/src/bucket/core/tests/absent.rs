@@ -24,8 +24,7 @@ fn a_correction_that_may_have_happened_before_the_bucket_was_deleted_is_unconfir
     bench.write();
     bench.lose();
     bench.item = None;
-    bench.read();
-    let (_, completions) = bench.next();
+    let completions = bench.read();
     assert!(
         matches!(&completions[..], [Completion::Gone(request)] if request.maybe_written),
         "{completions:?}"
