@@ -292,7 +292,7 @@ mod tests {
     async fn all_kinds_of_limits_modes_and_prices_are_compared_as_the_command_writes_them() {
         let repository = repository().await;
         let level = ConfigLevel::Resource("gpt-4".parse().unwrap());
-        let quota = "usd:500 per month in Europe/Berlin alert at 50% 80%";
+        let quota = "usd:$0.0005 per month in Europe/Berlin alert at 50% 80%";
         let limits = |permits: &str| [quota, permits].map(|text| text.parse::<Limit>().unwrap());
         let first = ConfigChange::new().limits(limits("parallel:8 at once for 10min"));
         repository.set_config(&level, first).await.unwrap();
@@ -305,10 +305,10 @@ mod tests {
         assert_eq!(
             lines(&repository, "$RESOURCE:gpt-4", 9).await,
             [
-                "temporary none → limits parallel:9 at once for 10min, usd:500 per month in Europe/Berlin alert at 50% 80%, \
+                "temporary none → limits parallel:9 at once for 10min, usd:$0.0005 per month in Europe/Berlin alert at 50% 80%, \
                  until 2999-12-01T00:00:00Z",
                 "mode none → observe; prices none → input $3.00, money limit usd, output $15.00, token limits tpm",
-                "parallel 8 at once for 10min; usd 500 per month in Europe/Berlin alert at 50% 80%",
+                "parallel 8 at once for 10min; usd $0.0005 per month in Europe/Berlin alert at 50% 80%",
             ]
         );
     }

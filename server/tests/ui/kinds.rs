@@ -162,7 +162,7 @@ async fn a_budget_that_models_share_is_shown_in_dollars_before_and_after_its_top
         "$10.00 of $15.00 used",
         "approved by finance",
         "topped_up",
-        "usd:$10 per month",
+        "<ins>$10 per month alert at 80% 100%</ins>",
     ] {
         assert!(page.contains(shown), "{shown} is not in {page}");
     }

@@ -58,7 +58,7 @@ fn mutations() -> BTreeSet<String> {
 #[test]
 fn the_page_of_rules_names_tests_that_exist_and_every_mutation() {
     let mut tests = BTreeSet::new();
-    for folder in ["limiter/src", "limiter/tests", "dynamo/src"] {
+    for folder in ["limiter/src", "limiter/tests", "dynamo/src", "schema/tests"] {
         tests_in(&pages::root().join(folder), &mut tests);
     }
     let page = pages::read("docs/understand/rules.md");
