@@ -1,5 +1,6 @@
 //! Requests to the server, over a real connection.
 
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::OnceLock;
@@ -79,21 +80,11 @@ pub(crate) fn query(data: &[u8]) {
     };
     let mut line = format!("{}?", QUERIED[usize::from(*route) % QUERIED.len()]);
     for byte in query {
-        match byte {
-            b'a'..=b'z'
-            | b'A'..=b'Z'
-            | b'0'..=b'9'
-            | b'='
-            | b'&'
-            | b'%'
-            | b'+'
-            | b'-'
-            | b'_'
-            | b'.'
-            | b':' => {
-                line.push(char::from(*byte));
-            }
-            _ => line.push_str(&format!("%{byte:02X}")),
+        if byte.is_ascii_alphanumeric() || b"=&%+-_.:".contains(byte) {
+            line.push(char::from(*byte));
+        } else {
+            // Appending to a string cannot fail.
+            let _ = write!(line, "%{byte:02X}");
         }
     }
     request(&line, b"");
