@@ -1573,6 +1573,11 @@ export interface components {
              * @description Tokens that a quota was topped up with in this period, beyond its amount.
              */
             topped_up?: number | null;
+            /**
+             * Format: int64
+             * @description Tokens of a quota that were used in its period, or permits that calls in flight hold.
+             */
+            used?: number | null;
         };
         /**
          * @description Whether limits are enforced.

@@ -19,6 +19,9 @@ pub(crate) struct LimitState {
     burst: u64,
     /// Tokens that are available. A negative number is debt.
     available: i64,
+    /// Tokens of a quota that were used in its period, or permits that calls in flight hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<i64>,
     /// Tokens that were requested.
     requested: u64,
     /// Whether too few were available.
@@ -42,6 +45,7 @@ impl From<&LimitStatus> for LimitState {
             capacity: status.limit.capacity().get(),
             burst: status.limit.burst().get(),
             available: status.available,
+            used: status.used,
             requested: status.requested,
             exceeded: status.refused || status.observed,
             retry_after_seconds: status.retry_after.seconds(),

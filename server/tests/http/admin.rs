@@ -41,6 +41,12 @@ async fn all_kinds_of_limits_are_set_shown_and_enforced() {
     let left = server.get(path).await.expect(200).json();
     assert_eq!(left["limits"][2]["resets_at"], "2026-01-31T23:00:00Z");
     assert!(left["limits"][1].get("resets_at").is_none(), "{left}");
+    let used = |index: usize| left["limits"][index].get("used").cloned();
+    assert_eq!(
+        [used(0), used(1), used(2)],
+        [Some(json!(1)), None, Some(json!(4))],
+        "{left}"
+    );
     let lease = first.json()["lease_id"].as_str().unwrap().to_owned();
     let commit = format!("/v1/leases/{lease}/commit");
     server.post(&commit, json!({})).await.expect(200);
