@@ -94,8 +94,8 @@ pub fn bucket(entity: &EntityId, resource: &Resource) -> Key {
     )
 }
 
-/// The record of a change of an entity's buckets that was made under an idempotency key. Keys are of any length, so that a
-/// hash of it stands in its place.
+/// The record of a change of an entity's buckets that was made under an idempotency key. The key may have any
+/// length, so its hash is stored instead.
 pub fn idempotency(entity: &EntityId, idempotency_key: &str) -> Key {
     let hash = Sha256::digest(idempotency_key.as_bytes());
     let mut sort = prefix::IDEMPOTENCY.to_owned();

@@ -227,7 +227,7 @@ async fn a_table_of_an_earlier_commit_is_used() {
     for entity in LEVELS {
         assert_eq!(consumed(&stage, entity).await, (27, 9_300), "{entity}");
     }
-    // The bucket is not written anew: it keeps its etag, and the numbers of the earlier processes.
+    // The bucket is not created again: it keeps its etag and the numbers of the earlier processes.
     let after = bucket(&stage, "key-1").await;
     assert_eq!(after["cf"], before["cf"]);
     let slots = |item: &SdkItem| item.keys().filter(|name| name.starts_with("o_")).count();

@@ -91,7 +91,7 @@ async fn each_level_decides_about_unavailability_by_itself(stage: Stage) {
     assert_eq!(
         limits.limits_from,
         Some(ConfigOrigin::Entity),
-        "a level with a policy alone says nothing about limits"
+        "a level that stores only a policy does not set limits"
     );
 }
 

@@ -58,7 +58,7 @@ impl ResponseCost for TokenCost {
 
     fn data(&mut self, chunk: &[u8]) {
         match &mut self.response {
-            // Cut off, it is no JSON any more and says nothing.
+            // A truncated response is not valid JSON, so its usage is unknown.
             Response::Whole(body) => body.extend(chunk.iter().take(MAX_RESPONSE.saturating_sub(body.len()))),
             Response::Events(events, usage) => events.read(chunk).iter().for_each(|data| usage.read(data)),
         }

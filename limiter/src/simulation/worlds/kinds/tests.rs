@@ -18,7 +18,7 @@ const MIDNIGHTS: [(&str, &str); 7] = [
     ("2023-12-31T23:00:00Z", "2024-01-01T23:00:00Z"),
 ];
 
-/// So many buckets that no more than sixteen processes use one, the dead included: beyond that, see `crowded_night`.
+/// Enough buckets that at most sixteen processes, including dead ones, use each. `crowded_night` has more.
 fn night(seed: u64, midnight: &'static str) -> Night {
     Night {
         seed,
