@@ -1,24 +1,24 @@
-//! What nobody can find any more: its response was lost, and its bucket was deleted before the process asked again. The process
-//! asks for it again, on the next bucket.
+//! Debits that nobody can find any more: their response was lost, and their bucket was deleted before the process asked again. The
+//! process asks for them again, on the next bucket. Changes it does not write again.
 
 use std::collections::BTreeMap;
 
 use zae_limiter_schema::LimitName;
 use zae_limiter_schema::bucket::{BucketKey, BucketWrite};
 
-/// Per bucket and process, what the last write took that was applied, until the process has heard a response.
+/// Per bucket and process, the debits of the last write that was applied, until the process has heard a response.
 #[derive(Debug, Default)]
 pub(super) struct LostDebits {
     unheard: BTreeMap<(BucketKey, i128), BTreeMap<LimitName, i128>>,
-    /// What was on a bucket unconfirmed when it was deleted: it is booked though no call used it.
+    /// Debits that were unconfirmed when their bucket was deleted: they are booked though no call used them.
     pub(super) expired: BTreeMap<(BucketKey, LimitName), i128>,
 }
 
 impl LostDebits {
     pub(super) fn applied(&mut self, write: &BucketWrite) {
         let demands = write.batch.demands.iter();
-        let taken = demands.map(|(limit, demand)| (limit.clone(), demand.debit + demand.adjust));
-        self.unheard.insert(place(write), taken.collect());
+        let debits = demands.map(|(limit, demand)| (limit.clone(), demand.debit));
+        self.unheard.insert(place(write), debits.collect());
     }
 
     /// The process got a response, which also shows whether its earlier writes happened.
@@ -28,8 +28,8 @@ impl LostDebits {
 
     pub(super) fn expired(&mut self, key: &BucketKey) {
         let lost = self.unheard.extract_if(.., |(bucket, _), _| bucket == key);
-        for (limit, amount) in lost.flat_map(|(_, taken)| taken) {
-            *self.expired.entry((key.clone(), limit)).or_default() += amount;
+        for (limit, debit) in lost.flat_map(|(_, debits)| debits) {
+            *self.expired.entry((key.clone(), limit)).or_default() += debit;
         }
     }
 }
